@@ -1,0 +1,4 @@
+// Package broken does not type-check.
+package broken
+
+var number int = "text" // want load "does not type-check"

@@ -1,0 +1,2 @@
+// Package edgestest is a test kit.
+package edgestest

@@ -1,0 +1,2 @@
+// Package leaf is a leaf.
+package leaf

@@ -1,0 +1,1 @@
+package nodoc // want doc "package internal/nodoc has no doc comment"

@@ -1,0 +1,4 @@
+// want table "package internal/norow has no row"
+
+// Package norow is not in the table.
+package norow

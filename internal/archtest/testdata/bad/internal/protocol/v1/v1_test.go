@@ -1,0 +1,3 @@
+package v1
+
+const first = iota + 1 // want iota "iota numbers a wire value"

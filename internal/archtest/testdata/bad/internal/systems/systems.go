@@ -1,0 +1,2 @@
+// Package systems differs between systems.
+package systems

@@ -1,0 +1,3 @@
+// want load "a build constraint leaves the file out"
+
+package systems

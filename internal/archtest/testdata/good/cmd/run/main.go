@@ -1,0 +1,6 @@
+// Run wires.
+package main
+
+import _ "example.com/good/internal/shell"
+
+func main() {}

@@ -1,0 +1,4 @@
+// Package codec is public.
+package codec
+
+import _ "os"

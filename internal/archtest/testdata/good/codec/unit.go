@@ -1,0 +1,4 @@
+package codec
+
+// Unit has nothing in it.
+type Unit struct{}

@@ -1,0 +1,8 @@
+// Package store is the home of SQL.
+package store
+
+import (
+	_ "database/sql"
+
+	_ "modernc.org/sqlite"
+)

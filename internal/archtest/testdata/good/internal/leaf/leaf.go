@@ -1,0 +1,4 @@
+// Package leaf hashes.
+package leaf
+
+import _ "io"

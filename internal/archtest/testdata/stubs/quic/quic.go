@@ -1,0 +1,5 @@
+// Package quic stands in for the module of that name.
+package quic
+
+// Stream is a stream.
+type Stream struct{}

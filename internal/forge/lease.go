@@ -12,6 +12,10 @@ import (
 // specification context (07§228).
 type JobSpecID digest.Digest
 
+// SpecID returns the identity of a specification's exact bytes. The bytes travel; whoever receives them computes it
+// again (07§228).
+func SpecID(spec []byte) JobSpecID { return JobSpecID(digest.JobSpec.Sum(spec)) }
+
 func (id JobSpecID) String() string { return digest.Digest(id).String() }
 
 // IsZero reports whether id names no spec.

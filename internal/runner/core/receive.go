@@ -1,0 +1,165 @@
+package core
+
+import (
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/lifecycle"
+)
+
+// received takes in one frame. Only the newest connection is listened to.
+func (a *Agent) received(now forge.Instant, e Received) {
+	l := &a.link
+	if !l.up || e.Seq != l.seq {
+		return
+	}
+	re := e.Frame.Re
+	switch m := e.Frame.Body.(type) {
+	case *forge.RegistrationAccepted:
+		a.registered(re, m)
+	case *forge.RegistrationRejected:
+		a.hangUp(now, m.Reason)
+	case *forge.ResyncReply:
+		a.resynced(now, re, m)
+	case *forge.RecoveryDecisions:
+		a.recovered(re)
+	case *forge.LeaseOffer:
+		a.offered(m)
+	case *forge.LeaseAcceptAck:
+		a.acceptAnswered(re, m)
+	case *forge.HeartbeatAck:
+		if r, ok := a.answered(re, requestHeartbeat); ok && r.nonce == m.Nonce {
+			a.verdicts(r, m.Verdicts)
+		}
+	case *forge.PhaseAck:
+		a.answered(re, requestPhase)
+	case *forge.LogAck:
+		if t := a.find(m.Attempt); t != nil && m.Next > t.logNext {
+			t.logNext = m.Next
+			a.sealLog(t)
+		}
+	case *forge.LogFinalAck:
+		if t := a.find(m.Attempt); t != nil {
+			a.answered(re, requestLogFinal)
+			t.sealed = true
+			a.sendCompletion(t)
+		}
+	case *forge.CompletionAck:
+		a.completionAnswered(re, m)
+	case *forge.Cancel:
+		a.cancelled(m)
+	case *forge.Error:
+		a.failed(now, re, m)
+	case *forge.GoAway:
+		l.nextDial = now.Add(m.After + a.jitter(m.Spread))
+	case *forge.Drain:
+		a.draining = true
+		a.move(lifecycle.AgentDrain)
+	case *forge.Resume:
+		a.draining = a.stopping
+		a.move(lifecycle.AgentResume)
+	case *forge.RefreshCapabilities:
+		l.capability = true
+	}
+}
+
+// registered: the daemon has made this connection the voice of the runner. The first thing to say is what we hold.
+func (a *Agent) registered(re forge.MessageID, m *forge.RegistrationAccepted) {
+	l := &a.link
+	if _, ok := a.answered(re, requestRegister); !ok || l.state != forge.ConnRegistering {
+		return
+	}
+	a.policy = m.Policy
+	l.state = forge.ConnResyncing
+	l.resync = true
+	a.dropOld()
+}
+
+// resynced takes the verdicts and takes up everything that waits for an answer.
+func (a *Agent) resynced(now forge.Instant, re forge.MessageID, m *forge.ResyncReply) {
+	l := &a.link
+	r, ok := a.answered(re, requestResync)
+	if !ok || r.nonce != m.Nonce || l.state != forge.ConnResyncing {
+		return
+	}
+	a.verdicts(r, m.Verdicts)
+	l.state = forge.ConnActive
+	l.failures = 0
+	l.nextBeat = now.Add(a.jitter(a.policy.Renew))
+	a.move(lifecycle.AgentSync)
+	if a.draining {
+		a.move(lifecycle.AgentDrain)
+	}
+	for _, t := range a.attempts {
+		a.takeUp(t)
+	}
+	l.recover = len(a.previous) > 0
+}
+
+// verdicts applies what the store says of our leases. r is the request that this answers: its moment is what counts.
+func (a *Agent) verdicts(r request, list []forge.LeaseVerdict) {
+	for _, v := range list {
+		t := a.findLease(v.Lease)
+		if t == nil {
+			continue
+		}
+		switch v.Verdict {
+		case forge.VerdictContinue:
+			a.grant(t, r.sent, v.HardTTL)
+			a.stop(t, v.Cancel)
+		case forge.VerdictCancel:
+			a.stop(t, v.Cancel)
+		case forge.VerdictStale:
+			a.stale(t)
+		}
+	}
+}
+
+// acceptAnswered: the daemon has said whether the offer is ours. A refusal of something that runs is not about the
+// lease that runs: a newer grant exists.
+func (a *Agent) acceptAnswered(re forge.MessageID, m *forge.LeaseAcceptAck) {
+	r, ok := a.answered(re, requestAccept)
+	t := a.findLease(m.Lease)
+	if t == nil {
+		return
+	}
+	if !m.Granted {
+		if t.state == forge.AttemptOffered {
+			a.drop(t)
+		}
+		return
+	}
+	if !ok || r.nonce != m.Nonce {
+		return
+	}
+	a.grant(t, r.sent, m.HardTTL)
+	a.stop(t, m.Cancel)
+}
+
+// completionAnswered: whatever the answer, this completion has been heard, and nothing else ends it.
+func (a *Agent) completionAnswered(re forge.MessageID, m *forge.CompletionAck) {
+	a.answered(re, requestCompletion)
+	t := a.find(m.Attempt)
+	if t == nil || t.frozen == nil || t.frozen.Message != m.Message {
+		return
+	}
+	a.finish(t)
+}
+
+// failed: a request could not be answered. What was too early is sent again in a while; anything else of that request
+// is left to the next resync.
+func (a *Agent) failed(now forge.Instant, re forge.MessageID, m *forge.Error) {
+	for _, r := range a.link.outstanding {
+		if r.id != re {
+			continue
+		}
+		a.answered(re, r.kind)
+		t := a.find(r.attempt)
+		if t == nil || t.frozen == nil {
+			return
+		}
+		if m.Code == forge.ErrorNotYetLog {
+			t.sealed = false
+		}
+		t.mendAt = now.Add(mendDelay)
+		return
+	}
+}

@@ -1,0 +1,71 @@
+# What a developer runs. "make check" is what CI runs; .ci/run adds fuzzing and
+# the simulation. Needs Go and a POSIX shell.
+
+GO         = go
+TOOL       = $(GO) tool -modfile=internal/devtools/go.mod
+SCHEDULES  = 50000
+SEED       = 1
+FUZZTIME   = 2s
+FUZZBUDGET = 180
+
+.PHONY: help check fmt-check vet staticcheck cross build test fmt fuzz sim mutants nightly race
+
+help:
+	@echo 'make check    formatting, vet, staticcheck, other systems, build, tests'
+	@echo 'make test     all tests, and which requirements they hold'
+	@echo 'make build    every package, without cgo'
+	@echo 'make fmt      format the tree'
+	@echo 'make fuzz     one fuzz target of each package, $(FUZZTIME) each, $(FUZZBUDGET) s in all'
+	@echo 'make sim      $(SCHEDULES) simulated schedules from seed $(SEED)'
+	@echo 'make mutants  every mutant must be caught by the simulation'
+	@echo 'make nightly  what takes too long for each commit'
+
+check: fmt-check vet staticcheck cross build test
+
+fmt-check:
+	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
+	if [ -n "$$files" ]; then echo "$$files"; echo 'not formatted: run make fmt'; exit 1; fi
+
+vet:
+	$(GO) vet ./...
+
+staticcheck:
+	$(TOOL) staticcheck ./...
+
+# What is written for other systems is checked on this one.
+cross:
+	GOOS=windows $(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+
+build:
+	CGO_ENABLED=0 $(GO) build ./...
+
+# acceptance runs the tests itself, so that no pipe hides the status of go test.
+test:
+	@$(GO) build -o bin/acceptance ./tools/acceptance
+	bin/acceptance -tsv docs/acceptance.tsv -spec ../shared/spec/acceptance.tsv -exec $(GO) test -json ./...
+
+fmt:
+	$(TOOL) gofumpt -w .
+
+fuzz:
+	.ci/fuzz one $(FUZZTIME) $(FUZZBUDGET)
+
+sim:
+	@if [ -d tools/sim ]; then set -x; $(GO) run ./tools/sim -schedules $(SCHEDULES) -seed $(SEED); \
+	else echo 'tools/sim is not there yet'; fi
+
+mutants:
+	@if [ -d tools/sim ]; then set -x; $(GO) run ./tools/sim -mutants; \
+	else echo 'tools/sim is not there yet'; fi
+
+# The last figures stand in docs/testing.md.
+nightly:
+	$(MAKE) sim SCHEDULES=1000000
+	$(MAKE) mutants
+	.ci/fuzz all 60s 28800
+	$(MAKE) race
+
+# The race detector needs cgo and a C compiler.
+race:
+	CGO_ENABLED=1 $(GO) test -race ./...

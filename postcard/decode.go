@@ -156,6 +156,9 @@ func (d *decoder) seq(o *op, dst reflect.Value) error {
 }
 
 func (d *decoder) array(o *op, dst reflect.Value) error {
+	if o.least > len(d.data)-d.off {
+		return fault(d.off, ErrTruncated)
+	}
 	if o.dynamic {
 		return d.items(o, dst, o.n)
 	}

@@ -107,7 +107,6 @@ type (
 		Context AttemptContext
 		Spec    []byte     // the exact bytes, or nil where SpecRef is set
 		SpecRef digest.Ref // where the bytes are, if they are too large to travel inline
-		HardTTL time.Duration
 	}
 	// LeaseAccept takes an offer (07§31). No workload starts before the answer says granted.
 	LeaseAccept struct {

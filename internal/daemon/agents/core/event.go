@@ -88,7 +88,6 @@ type (
 	SendOffer struct {
 		Conn    ConnID
 		ID      forge.MessageID
-		Lease   authority.Lease
 		Context forge.AttemptContext
 	}
 	// Close ends a connection.

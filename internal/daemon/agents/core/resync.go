@@ -75,7 +75,7 @@ func (d *Daemon) resynced(c *conn, m *forge.Resync) {
 	d.send(c, r.frame.ID, &forge.ResyncReply{Nonce: m.Nonce, Verdicts: r.verdicts})
 	for _, l := range r.snapshot.Leases {
 		if l.Context.Session == c.fence.Session && l.State == forge.LeaseOffered && !names(m, l.Context.Lease) {
-			d.emit(SendOffer{Conn: c.id, ID: d.messageID(), Lease: l, Context: l.Context})
+			d.emit(SendOffer{Conn: c.id, ID: d.messageID(), Context: l.Context})
 		}
 	}
 }

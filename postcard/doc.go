@@ -67,7 +67,7 @@
 //	Grid   [][]uint16        `postcard:"max=8,elem=8"`
 //	Env    map[string]string `postcard:"max=64,key=128,elem=4096"`
 //
-// Limits hold in both directions. Options bounds depth and memory besides. A length is compared
+// Limits hold in both directions, and MaxSize adds them up. Options bounds depth and memory besides. A length is compared
 // with its limit and with what is left of the input before anything is allocated, so decoding
 // allocates at most Options.MaxAlloc and the length of the input, whatever the input says.
 //

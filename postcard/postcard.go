@@ -13,7 +13,7 @@ type Options struct {
 	Lenient bool
 
 	// MaxDepth bounds how deeply options, lists, arrays, maps, structs and enums nest, in
-	// either direction; 0 means DefaultMaxDepth. More than maxDepth is taken as maxDepth.
+	// either direction; 0 means DefaultMaxDepth, and no more than 10 000 is allowed.
 	MaxDepth int
 
 	// MaxAlloc bounds what decoding one value allocates to MaxAlloc bytes plus the length of

@@ -106,7 +106,7 @@ func TestDepthIsBoundedInBothDirections(t *testing.T) {
 	for _, c := range []struct {
 		options Options
 		fits    int
-	}{{Options{}, DefaultMaxDepth / 2}, {Options{MaxDepth: 8}, 4}, {Options{MaxDepth: 1 << 40}, maxDepth / 2}} {
+	}{{Options{}, DefaultMaxDepth / 2}, {Options{MaxDepth: 8}, 4}, {Options{MaxDepth: 1 << 30}, maxDepth / 2}} {
 		wire, err := c.options.Marshal(chain(c.fits))
 		if err != nil {
 			t.Fatal(err)
@@ -204,8 +204,8 @@ func allocated(f func()) uint64 {
 
 func TestArraysWithoutBytesTakeNoTime(t *testing.T) {
 	type empties struct {
-		A [1 << 50]struct{}
-		B [1 << 40][0]uint64
+		A [1 << 30][1 << 30]struct{}
+		B [1 << 30][0]uint64
 		C [1 << 30]struct{ X, Y struct{} }
 		D []struct{} `postcard:"max=4000000000"`
 	}

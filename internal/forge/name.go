@@ -86,11 +86,10 @@ func isWorkPath(s string) bool {
 // isPattern reports whether s is a file pattern that stays below its base. A leading ! takes matches away; a trailing
 // slash means a folder.
 func isPattern(s string) bool {
-	s = strings.TrimSuffix(strings.TrimPrefix(s, "!"), "/")
-	if s == "" || !isTitle(s, MaxPath) || strings.Contains(s, `\`) {
+	if !isTitle(s, MaxPath) || strings.Contains(s, `\`) {
 		return false
 	}
-	for part := range strings.SplitSeq(s, "/") {
+	for part := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(s, "!"), "/"), "/") {
 		if part == "" || part == "." || part == ".." {
 			return false
 		}

@@ -14,29 +14,30 @@ const redacted = "[secret]"
 const MaxSecret = 64 << 10
 
 // Secret is a value that cannot be printed: not by fmt with any verb, not as JSON or text, not by a log handler, not as
-// part of another value. The bytes stand behind a pointer, because fmt looks into unexported fields without asking their
-// methods. Copies share the bytes.
-type Secret struct{ value *[]byte }
+// part of another value. The bytes stand behind a function, because fmt looks into unexported fields, and through pointers
+// there, without asking any method. Copies share the bytes.
+type Secret struct{ held func() *[]byte }
 
 // NewSecret copies value; the caller may wipe its own.
 func NewSecret(value []byte) Secret {
 	own := append(make([]byte, 0, len(value)), value...)
-	return Secret{&own}
+	return Secret{func() *[]byte { return &own }}
 }
 
 // Reveal returns the bytes themselves, for the one place that hands them to the workload. They are gone after Zero.
 func (s Secret) Reveal() []byte {
-	if s.value == nil {
+	if s.held == nil {
 		return nil
 	}
-	return *s.value
+	return *s.held()
 }
 
 // Zero wipes the bytes, for all copies of s.
 func (s Secret) Zero() {
-	if s.value != nil {
-		clear(*s.value)
-		*s.value = nil
+	if s.held != nil {
+		value := s.held()
+		clear(*value)
+		*value = nil
 	}
 }
 

@@ -4,19 +4,20 @@ import "time"
 
 // Bounds of a specification. The whole of it has at most MaxSpecBytes when it is encoded.
 const (
-	MaxSpecBytes = 1 << 20
-	MaxSteps     = 256
-	MaxEnv       = 256 // variables of a job, and of each step
-	MaxEnvValue  = 32 << 10
-	MaxArgs      = 1024
-	MaxArg       = 32 << 10
-	MaxScript    = 256 << 10
-	MaxAxes      = 16
-	MaxProcesses = 1 << 20
-	MaxExitCodes = 64
-	MaxLogLimit  = 16 * GiB
-	MinLogLimit  = 64 * KiB
-	maxEnvName   = 256
+	MaxSpecBytes      = 1 << 20
+	MaxSteps          = 256
+	MaxEnv            = 256 // variables of a job, and of each step
+	MaxEnvValue       = 32 << 10
+	MaxArgs           = 1024
+	MaxArg            = 32 << 10
+	MaxScript         = 256 << 10
+	MaxAxes           = 16
+	MaxProcesses      = 1 << 20
+	MaxExitCodes      = 64
+	MaxToolchainNeeds = 64
+	MaxLogLimit       = 16 * GiB
+	MinLogLimit       = 64 * KiB
+	maxEnvName        = 256
 )
 
 // ProjectName names a project. Contents, caches and secrets of one are invisible to another.

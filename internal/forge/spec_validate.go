@@ -274,7 +274,7 @@ func (c *checker) constraints(n Constraints) {
 	c.name(at.in("pool"), n.Pool)
 	c.known(at.in("trust"), n.Trust.Valid(), n.Trust)
 	c.devices(at, n.Devices)
-	if !c.count(at.in("toolchains"), len(n.Toolchains), MaxLabels) {
+	if !c.count(at.in("toolchains"), len(n.Toolchains), MaxToolchainNeeds) {
 		return
 	}
 	for i, t := range n.Toolchains {

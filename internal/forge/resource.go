@@ -26,7 +26,7 @@ const (
 	MaxCPU    MilliCPU = 4096 * 1000
 	MaxMemory          = 256 * TiB
 	MaxDisk            = 4096 * TiB
-	MaxSlots  uint32   = 1024
+	MaxSlots  uint32   = MaxAttemptsPerAgent // a job takes at least one
 )
 
 // Errors of arithmetic with resources.

@@ -206,6 +206,7 @@ func (a *Agent) attemptEvent(now forge.Instant, event Event) {
 			a.delivered(t, e)
 		}
 	case CleanedUp:
+		a.emit(DropRecord(e))
 		if t := a.find(e.Attempt); t != nil {
 			a.drop(t)
 		}
@@ -340,10 +341,9 @@ func (a *Agent) finish(t *attempt) {
 	a.cleanUp(t)
 }
 
-func (a *Agent) cleanUp(t *attempt) {
-	a.emit(DropRecord{Attempt: t.ctx.Attempt})
-	a.emit(CleanUp{Attempt: t.ctx.Attempt})
-}
+// cleanUp removes everything of an attempt. Its record goes last, when that is done: what a crash leaves half removed
+// is still known to the next process.
+func (a *Agent) cleanUp(t *attempt) { a.emit(CleanUp{Attempt: t.ctx.Attempt}) }
 
 // record makes the present state of an attempt durable.
 func (a *Agent) record(t *attempt) {

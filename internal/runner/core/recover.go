@@ -23,7 +23,6 @@ func (a *Agent) recovered(re forge.MessageID) {
 	}
 	n := min(len(a.previous), forge.MaxRecovered)
 	for _, r := range a.previous[:n] {
-		a.emit(DropRecord{Attempt: r.Context.Attempt})
 		a.emit(CleanUp{Attempt: r.Context.Attempt})
 	}
 	a.previous = a.previous[n:]

@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/authority"
+	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// What is noted as it happens: interesting states, the signs of life by which successions are judged, and the copies
+// that a forger makes.
+
+// afterCommit counts what a commit showed.
+func (w *World) afterCommit(t *txn, answer authority.Answer) {
+	if w.opts.Trace {
+		w.logf("store: %T commits: %s", t.cmd, describeAnswer(answer))
+	}
+	switch cmd := t.cmd.(type) {
+	case *authority.Claim:
+		w.noteClaim(t, cmd, answer)
+	case *authority.Heartbeat:
+		w.noteBeat(cmd.Fence)
+		for _, v := range answer.Verdicts {
+			w.reachIf(v.Cancel == forge.CancelMaxLifetime, LifetimeSpent)
+			w.reachIf(v.Cancel == forge.CancelDisabled, DisabledTold)
+		}
+	case *authority.Touch:
+		w.noteBeat(cmd.Fence)
+	case *authority.Register:
+		w.noteBeat(authority.Fence{Session: cmd.Session})
+		w.reachIf(answer.Audit == authority.AuditSessionReplaced, SessionReplaced)
+		w.reachIf(answer.Audit == authority.AuditCloneSuspected, CloneRefused)
+		w.reachIf(answer.Audit == authority.AuditFolderReplaced, FolderReplaced)
+		w.reachIf(answer.Close == forge.CloseFenced, OldConnectionLate)
+		w.reachIf(answer.Close == forge.CloseSessionSuperseded, OldProcessLate)
+		return
+	case *authority.Absent:
+		w.reachIf(answer.Done, AbsentLost)
+	case *authority.Expire:
+		w.reachIf(answer.Done && cmd.State == forge.LeaseAccepted, AcceptedExpired)
+		w.reachIf(answer.Done && cmd.State == forge.LeaseOffered, OfferExpired)
+		w.reachIf(!answer.Done, ExpiryOutrun)
+	case *authority.Revoke:
+		w.reachIf(answer.Done, OfferRevoked)
+		w.reachIf(!answer.Done, RevokeOutrun)
+	case *authority.CancelJob:
+		w.reachIf(answer.Done && t.rows.Job.Value.State == forge.JobCancelled, ReadyCancelled)
+		w.reachIf(answer.Done && !answer.Context.Job.IsZero(), HeldCancelled)
+	case *authority.Recover:
+		w.reachIf(answer.Done, RecoveredEnded)
+		w.reachIf(answer.Recovery == forge.RecoveryWaits, RecoveredWaits)
+		w.reachIf(answer.Recovery == forge.RecoveryApplied, RecoveredApplied)
+	case *authority.Reject:
+		w.reachIf(answer.Done && t.rows.Attempt.Value.EventSeq > 0, AcceptedGivenBack)
+	case *authority.AppendLog:
+		w.reachIf(answer.Done && row(w.store.attempts, cmd.Attempt).value.State.Ended(), LogAppendedAfterEnd)
+	case *authority.Complete:
+		w.noteCompletion(t, cmd, answer)
+	}
+	w.reachIf(answer.Close != 0, MessageFenced)
+	w.noteRetry(t)
+}
+
+func (w *World) reachIf(condition bool, s State) {
+	if condition {
+		w.reach(s)
+	}
+}
+
+func (w *World) noteClaim(t *txn, cmd *authority.Claim, answer authority.Answer) {
+	if answer.Close != 0 {
+		return
+	}
+	first := answer.Done && t.rows.Attempt.Dirty && t.rows.Attempt.Value.State == forge.AttemptAccepted
+	w.reachIf(first, ClaimAccepted)
+	w.reachIf(answer.Done && !first && cmd.Phase == forge.AttemptOffered, ClaimAnsweredAgain)
+	w.reachIf(answer.Done && cmd.Phase > forge.AttemptOffered, ResyncContinued)
+	w.reachIf(!answer.Done && cmd.Phase > forge.AttemptOffered, ResyncStale)
+	w.reachIf(first && t.rows.Lease.Value.Renewals == 1 && w.resyncing[cmd.Context.Lease], ResyncAccepted)
+	w.reachIf(answer.Refused == forge.RefusedCancelled, ClaimRefusedCancelled)
+	w.reachIf(answer.Refused == forge.RefusedExpired, ClaimRefusedExpired)
+	w.reachIf(answer.Refused == forge.RefusedSuperseded, ClaimRefusedSuperseded)
+}
+
+func (w *World) noteCompletion(t *txn, cmd *authority.Complete, answer authority.Answer) {
+	switch answer.Completion {
+	case forge.CompletionAccepted:
+		w.reach(CompletionTaken)
+		w.reachIf(cmd.Completion.CancelSeen && w.boxes[cmd.Completion.Context.Attempt] == nil, CancelledUnstarted)
+		w.reachIf(t.rows.Job.Value.CancelRequested && !cmd.Completion.CancelSeen, ResultStood)
+	case forge.CompletionDuplicate:
+		w.reach(CompletionRepeated)
+		if cmd.Completion.Hash != t.rows.Attempt.Value.ResultHash {
+			w.violate("I03", "a changed result of attempt %s passes as a copy", short(cmd.Completion.Context.Attempt.ULID))
+		}
+	case forge.CompletionStale:
+		w.reach(CompletionLate)
+		w.reachIf(cmd.Completion.Result.Class == forge.Lost, WorkloadLostLate)
+	case forge.CompletionInvalid:
+		if !w.forged[cmd.Completion.Hash] {
+			w.violate("result-refused", "the completion of attempt %s is refused as invalid", short(cmd.Completion.Context.Attempt.ULID))
+		}
+		w.reach(CompletionForged)
+	}
+	w.reachIf(answer.NotYet == forge.ErrorNotYetLog, CompletionBeforeSeal)
+	w.reachIf(answer.NotYet == forge.ErrorNotYetRef, CompletionBeforeRef)
+}
+
+func (w *World) noteRetry(t *txn) {
+	if !t.rows.Job.Dirty || !t.rows.Lease.Dirty {
+		return
+	}
+	before, after := t.rows.Job.Value, t.before
+	w.reachIf(before.FreeRetries > after.FreeRetries, RetriedFree)
+	w.reachIf(before.InfraRetries > after.InfraRetries, RetriedInfra)
+	w.reachIf(before.UserRetries > after.UserRetries, RetriedUser)
+	w.reachIf(before.State == forge.JobFailed, FailedOutOfBudget)
+}
+
+// noteBeat remembers a sign of life that took effect.
+func (w *World) noteBeat(f authority.Fence) {
+	if p := w.processOf(f.Session); p != nil {
+		p.beatAt = w.now
+	}
+}
+
+func (w *World) sawTransmit(p *process, f forge.Frame) {
+	switch m := f.Body.(type) {
+	case *forge.Resync:
+		for _, item := range m.Attempts {
+			if item.Phase == forge.AttemptOffered {
+				w.resyncing[item.Lease] = true
+			}
+		}
+	case *forge.Completion:
+		if known, ok := w.hashes[m.Message]; ok && known != m.Hash {
+			w.violate("I03", "agent %s changes the completion of attempt %s", p.name, short(m.Context.Attempt.ULID))
+		}
+		w.hashes[m.Message] = m.Hash
+	}
+}
+
+func (w *World) sawAtDaemon(d *daemon, c *conn, f forge.Frame) {
+	if m, ok := f.Body.(*forge.Completion); ok && w.forging {
+		w.forging = false
+		forgery := *m
+		forgery.Result.Class = forge.OutOfMemory
+		forgery.Hash = forgery.ResultHash()
+		w.forged[forgery.Hash] = true
+		w.after(5*time.Second, func() {
+			if row(w.store.attempts, m.Context.Attempt).value.Completion == m.Message {
+				d.handle(core.Received{Conn: c.id, Frame: forge.Frame{ID: f.ID, Body: &forgery}})
+			}
+		})
+	}
+}
+
+func (w *World) sawAnswer(*daemon, *conn, forge.Frame) {}
+
+func (w *World) sawClose(reason forge.CloseReason) {
+	w.reachIf(reason == forge.CloseFenced || reason == forge.CloseSessionSuperseded, MessageFenced)
+}
+
+func (w *World) sawAudit(kind authority.Audit) {
+	if kind == authority.AuditChangedResult && len(w.forged) == 0 {
+		w.violate("I03", "one completion came with two results")
+	}
+}
+
+// describe names a message in the trace.
+func describe(m forge.Message) string { return fmt.Sprintf("%T%+v", m, m) }
+
+func describeAnswer(a authority.Answer) string {
+	return fmt.Sprintf("done %v close %v verdicts %v refused %v completion %d not yet %d", a.Done, a.Close, a.Verdicts, a.Refused, a.Completion, a.NotYet)
+}

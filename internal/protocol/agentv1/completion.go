@@ -99,7 +99,9 @@ func (w *CompletionV1) Domain() (forge.Message, error) {
 	for _, o := range w.Outputs {
 		m.Outputs = append(m.Outputs, forge.OutputRef{Output: o.Output, Tree: o.Tree, Ref: o.Ref.Domain()})
 	}
-	return m, m.Validate()
+	var c protocol.Check
+	c.In("completion", m.Validate())
+	return m, c.Err()
 }
 
 // check is about what a domain value could not hold.

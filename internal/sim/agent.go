@@ -195,7 +195,7 @@ func (p *process) closed(seq uint64, reason forge.CloseReason) {
 }
 
 func (p *process) receivedFrame(c *conn, f forge.Frame) {
-	p.w.logf("agent %s ◀ daemon %d conn %d: %s", p.name, c.daemon.number, c.id, describe(f.Body))
+	p.w.logf("agent %s ◀ daemon %d conn %d: %s", p.name, c.daemon.number, c.id, described{f.Body})
 	if ack, ok := f.Body.(*forge.LogAck); ok && p.alive {
 		p.w.sawLogAck(ack)
 		c.acked(ack.Attempt, ack.Next)
@@ -235,7 +235,7 @@ func (p *process) carryOut(effect core.Effect) {
 		}
 		w.after(delay, func() { p.handle(core.Writable{Seq: e.Seq}) })
 	case core.Transmit:
-		w.logf("agent %s ▶ conn seq %d: %s", p.name, e.Seq, describe(e.Frame.Body))
+		w.logf("agent %s ▶ conn seq %d: %s", p.name, e.Seq, described{e.Frame.Body})
 		w.sawTransmit(p, e.Frame)
 		if c := p.conn(e.Seq); c != nil {
 			c.send(agentSide, e.Frame)

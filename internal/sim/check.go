@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/runner/core"
@@ -167,6 +169,10 @@ func (w *World) checkLeaseEnd(l authority.Lease, t *txn) {
 	if l.State == forge.LeaseReleased {
 		w.checkRelease(l, t)
 		return
+	}
+	if since := w.now - w.renewedAt[l.Context.Lease]; l.State == forge.LeaseExpired && l.Renewals > 0 && since < int64(l.HardTTL) {
+		w.violate("I06", "lease %s expires %v after its latest renewal, which granted %v",
+			short(l.Context.Lease.ULID), time.Duration(since), l.HardTTL)
 	}
 	p := w.processOf(l.Context.Session)
 	if p == nil || !p.alive {

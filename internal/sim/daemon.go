@@ -63,7 +63,7 @@ func (d *daemon) opened(c *conn) {
 }
 
 func (d *daemon) received(c *conn, f forge.Frame) {
-	d.w.logf("daemon %d ◀ agent %s conn %d: %s", d.number, c.agent.name, c.id, describe(f.Body))
+	d.w.logf("daemon %d ◀ agent %s conn %d: %s", d.number, c.agent.name, c.id, described{f.Body})
 	d.w.sawAtDaemon(d, c, f)
 	d.handle(core.Received{Conn: c.id, Frame: f})
 }

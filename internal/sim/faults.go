@@ -54,11 +54,64 @@ var faultNames = [faultKinds]string{
 
 func (k FaultKind) String() string { return faultNames[k] }
 
-// inject lets a fault happen.
-func (w *World) inject(kind FaultKind) {
+// trigger is the moment for which a fault waits: the next time that something is said or stored.
+type trigger int
+
+// The triggers. A fault that strikes in the middle of something finds more than one that strikes at some time.
+const (
+	onAccept     trigger = 0
+	onCompletion trigger = 1
+	onReject     trigger = 2
+	onResync     trigger = 3
+	onRegister   trigger = 4
+	onLogFinal   trigger = 5
+	onHeartbeat  trigger = 6
+	onPhase      trigger = 7
+	onOffer      trigger = 8  // a transaction that offers begins
+	onEnd        trigger = 9  // one that ends an attempt begins
+	onExpire     trigger = 10 // one that expires a lease begins
+	triggers             = 11
+)
+
+// armedFault is a fault that waits for its trigger.
+type armedFault struct {
+	kind FaultKind
+	on   trigger
+}
+
+// strike lets the faults happen that wait for a trigger; r is the runner that it is about, or nil.
+func (w *World) strike(on trigger, r *simRunner, job forge.JobID) {
+	if len(w.armed) == 0 || !w.faulty {
+		return
+	}
+	kept := w.armed[:0]
+	var struck []FaultKind
+	for _, a := range w.armed {
+		if a.on == on {
+			struck = append(struck, a.kind)
+			continue
+		}
+		kept = append(kept, a)
+	}
+	w.armed = kept
+	for _, kind := range struck {
+		w.after(w.between(0, 3*time.Millisecond), func() { w.injectAt(kind, r, job) })
+	}
+}
+
+// inject lets a fault happen somewhere.
+func (w *World) inject(kind FaultKind) { w.injectAt(kind, nil, forge.JobID{}) }
+
+// injectAt lets a fault happen to a runner, or to a job, if the kind is about one.
+func (w *World) injectAt(kind FaultKind, r *simRunner, job forge.JobID) {
+	if !w.faulty {
+		return
+	}
 	w.result.Faults[kind]++
 	w.logf("FAULT %v", kind)
-	r := w.runners[w.rng.IntN(len(w.runners))]
+	if r == nil {
+		r = w.runners[w.rng.IntN(len(w.runners))]
+	}
 	d := w.daemons[w.rng.IntN(len(w.daemons))]
 	switch kind {
 	case FaultDrop, FaultHalfOpenUp, FaultHalfOpenDown, FaultDelay:
@@ -75,7 +128,11 @@ func (w *World) inject(kind FaultKind) {
 	case FaultWallStep:
 		d.wall += w.between(-25*time.Hour, 25*time.Hour)
 	case FaultUserCancel:
-		w.cancelJob(w.jobs[w.rng.IntN(len(w.jobs))])
+		j := w.jobOf(job)
+		if j == nil {
+			j = w.jobs[w.rng.IntN(len(w.jobs))]
+		}
+		w.cancelJob(j)
 	case FaultDisable:
 		w.disable(r)
 	case FaultUncertain:
@@ -113,6 +170,12 @@ func (w *World) injectAtAgent(kind FaultKind, r *simRunner) {
 	}
 	switch kind {
 	case FaultTwoConnections:
+		// What is said on the old connection may arrive long after the new one has taken over.
+		for _, c := range p.conns {
+			if c.up[agentSide] && w.chance(2) {
+				c.slow = w.between(0, 5*time.Second)
+			}
+		}
 		p.handle(core.Reconnect{})
 	case FaultAgentKill:
 		p.kill(false)
@@ -156,7 +219,12 @@ func (w *World) disturb(kind FaultKind, r *simRunner) {
 				c.sever(false, true)
 			default:
 				c.slow = w.between(0, 25*time.Second)
-				w.after(w.between(time.Second, time.Minute), func() { c.slow = 0 })
+				w.after(w.between(time.Second, time.Minute), func() {
+					c.slow = 0
+					if w.chance(2) {
+						c.sever(true, true)
+					}
+				})
 			}
 		}
 	}

@@ -127,6 +127,7 @@ func (w *World) noteBeat(f authority.Fence) {
 }
 
 func (w *World) sawTransmit(p *process, f forge.Frame) {
+	w.strikeSaid(p, f.Body)
 	switch m := f.Body.(type) {
 	case *forge.Resync:
 		for _, item := range m.Attempts {
@@ -169,9 +170,66 @@ func (w *World) sawAudit(kind authority.Audit) {
 	}
 }
 
-// describe names a message in the trace.
-func describe(m forge.Message) string { return fmt.Sprintf("%T%+v", m, m) }
+// described names a message in the trace, if there is one.
+type described struct{ message forge.Message }
+
+func (d described) String() string { return fmt.Sprintf("%T%+v", d.message, d.message) }
 
 func describeAnswer(a authority.Answer) string {
 	return fmt.Sprintf("done %v close %v verdicts %v refused %v completion %d not yet %d", a.Done, a.Close, a.Verdicts, a.Refused, a.Completion, a.NotYet)
+}
+
+// strikeSaid lets the faults happen that wait for something to be said.
+func (w *World) strikeSaid(p *process, m forge.Message) {
+	on := trigger(-1)
+	var job forge.JobID
+	switch m := m.(type) {
+	case *forge.LeaseAccept:
+		on, job = onAccept, m.Context.Job
+	case *forge.Completion:
+		on, job = onCompletion, m.Context.Job
+	case *forge.LeaseReject:
+		on, job = onReject, m.Context.Job
+	case *forge.Resync:
+		on = onResync
+	case *forge.Register:
+		on = onRegister
+	case *forge.LogFinal:
+		on, job = onLogFinal, m.Context.Job
+	case *forge.Heartbeat:
+		if len(m.Attempts) == 0 {
+			return
+		}
+		on = onHeartbeat
+	case *forge.PhaseChange:
+		on, job = onPhase, m.Context.Job
+	default:
+		return
+	}
+	w.strike(on, p.runner, job)
+}
+
+// strikeBegun lets the faults happen that wait for a transaction.
+func (w *World) strikeBegun(cmd authority.Command) {
+	switch c := cmd.(type) {
+	case *authority.Offer:
+		w.strike(onOffer, w.runnerOf(c.Fence.Runner), c.Job)
+	case *authority.Expire:
+		w.strike(onExpire, w.runnerOf(c.Context.Runner), c.Context.Job)
+	case *authority.Complete:
+		w.strike(onEnd, w.runnerOf(c.Fence.Runner), c.Completion.Context.Job)
+	case *authority.Reject:
+		w.strike(onEnd, w.runnerOf(c.Fence.Runner), c.Context.Job)
+	case *authority.Absent:
+		w.strike(onEnd, w.runnerOf(c.Fence.Runner), c.Context.Job)
+	}
+}
+
+func (w *World) runnerOf(id forge.RunnerID) *simRunner {
+	for _, r := range w.runners {
+		if r.id == id {
+			return r
+		}
+	}
+	return nil
 }

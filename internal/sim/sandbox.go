@@ -19,11 +19,11 @@ type sandbox struct {
 	job     *simJob
 	dog     watchdog.Dog
 	prepped bool
-	alive   bool // the workload runs
-	gone    bool // nothing will run any more
-	told    bool // the owner heard how it ended
-	bitten  bool // a watchdog signalled the workload while it was alive
-	soft    bool
+	alive   bool               // the workload runs
+	gone    bool               // nothing will run any more
+	told    bool               // the owner heard how it ended
+	bitten  bool               // a watchdog signalled the workload while it was alive
+	stalled bool               // pid 1 gets no processor: whatever it has to do waits, the word to start first
 	stop    forge.CancelReason // that reached pid 1 while the workload was alive or before it started
 	cleaned bool
 	spooled forge.LogSeq // frames in the spool
@@ -41,9 +41,13 @@ func (p *process) sandboxEffect(effect core.Effect) {
 		b := w.boxes[e.Attempt]
 		// The way from the agent to pid 1 takes a moment, and the machine may stall on it: pid 1 looks again.
 		delay := w.between(100*time.Microsecond, 20*time.Millisecond)
-		if w.faulty && w.chance(40) {
+		if w.faulty && w.chance(30) {
 			delay = w.between(0, 2*w.shape.policy.TTL)
 			w.reach(StartHeldBack)
+			b.stalled = true
+			if w.chance(2) {
+				p.pause(delay) // the whole machine starves
+			}
 		}
 		w.after(delay, b.start)
 	case core.MoveDeadline:
@@ -102,6 +106,9 @@ func (b *sandbox) arm() {
 }
 
 func (b *sandbox) wakeDog() {
+	if b.stalled {
+		return
+	}
 	switch b.dog.Step(b.host.now()) {
 	case watchdog.Soft:
 		b.bite(true)
@@ -119,6 +126,7 @@ func (b *sandbox) bite(soft bool) {
 	}
 	b.w.reach(DeadlineKill)
 	b.bitten = true
+	b.dog.Bite(b.host.now())
 	if soft && b.alive {
 		if b.w.chance(2) {
 			b.w.after(b.w.between(0, b.w.shape.policy.SoftGrace-time.Millisecond), func() { b.end(b.job.result()) })
@@ -131,6 +139,10 @@ func (b *sandbox) bite(soft bool) {
 // start releases the workload, unless it is too late for that.
 func (b *sandbox) start() {
 	w := b.w
+	if b.stalled {
+		b.stalled = false
+		defer b.arm()
+	}
 	if b.gone || b.alive || b.stop != forge.CancelNone {
 		return
 	}
@@ -139,7 +151,7 @@ func (b *sandbox) start() {
 	}
 	if !b.dog.MayStart(b.host.now()) {
 		w.reach(StartTooLate)
-		b.bitten = true
+		b.dog.Bite(b.host.now())
 		b.end(forge.Result{Class: forge.Lost})
 		return
 	}
@@ -217,7 +229,7 @@ func (b *sandbox) end(result forge.Result) {
 	w.logf("workload of attempt %s ends: %v, stop %v, bitten %v", short(b.ctx.Attempt.ULID), result.Class, b.stop, b.bitten)
 	if b.owner.alive {
 		w.after(w.between(0, 5*time.Millisecond), func() {
-			b.owner.handle(core.WorkloadEnded{Attempt: b.ctx.Attempt, Result: result, StopSeen: b.stop, Bitten: b.bitten})
+			b.owner.handle(core.WorkloadEnded{Attempt: b.ctx.Attempt, Result: result, StopSeen: b.stop, Bitten: b.dog.Bitten()})
 		})
 	}
 }

@@ -86,7 +86,13 @@ func (w *World) start() {
 	}
 	for range w.shape.faults {
 		kind := FaultKind(w.rng.IntN(int(drawnFaults)))
-		w.after(w.between(5*time.Second, w.shape.horizon), func() { w.inject(kind) })
+		at := w.between(5*time.Second, w.shape.horizon)
+		if w.chance(2) {
+			w.after(at, func() { w.inject(kind) })
+			continue
+		}
+		on := trigger(w.rng.IntN(int(triggers)))
+		w.after(at, func() { w.armed = append(w.armed, armedFault{kind: kind, on: on}) })
 	}
 	w.after(w.shape.horizon, w.heal)
 }

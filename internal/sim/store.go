@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -84,7 +86,12 @@ type txn struct {
 // run carries a rule out. then hears how it ended, unless the daemon dies before.
 func (s *store) run(d *daemon, cmd authority.Command, then func(committed, unknown bool, answer authority.Answer)) {
 	t := &txn{owner: d, life: d.life, cmd: cmd, keys: cmd.Keys(nil), then: then, from: s.w.now}
-	s.w.at(s.ready(s.latency()), func() { s.advance(t) })
+	s.w.strikeBegun(cmd)
+	delay := s.latency()
+	if s.w.faulty && s.w.chance(20) {
+		delay += int64(s.w.between(0, 3*time.Second)) // the way to the store is long today
+	}
+	s.w.at(s.ready(delay), func() { s.advance(t) })
 }
 
 // ready is the moment after a delay at which the store moves.
@@ -259,6 +266,9 @@ func (s *store) writeLease(r *authority.Row[authority.Lease]) {
 		attempt := r.Value.Context.Attempt
 		log := row(s.logs, attempt)
 		log.value, log.found = authority.Log{Attempt: attempt, Runner: r.Value.Context.Runner, Next: 1}, true
+	}
+	if r.Value.Renewals != rec.value.Renewals {
+		s.w.renewedAt[r.Value.Context.Lease] = s.w.now
 	}
 	rec.value, rec.found = r.Value, true
 	if r.Value.State.Ended() {

@@ -60,6 +60,8 @@ type World struct {
 	boxes     map[forge.AttemptID]*sandbox
 	living    []*sandbox // whose workload is alive
 
+	armed     []armedFault
+	renewedAt map[forge.LeaseID]int64           // true time of the latest renewal that was committed
 	resyncing map[forge.LeaseID]bool            // acceptances that went out inside a resync
 	hashes    map[forge.MessageID]digest.Digest // of every completion that was sent
 	forged    map[digest.Digest]bool            // results that a forger made up
@@ -85,7 +87,8 @@ func newWorld(opts Options) *World {
 	w := &World{
 		opts: opts, rng: rand.New(rand.NewPCG(opts.Seed, 0x666f726765)), faulty: true,
 		boxes: map[forge.AttemptID]*sandbox{}, resyncing: map[forge.LeaseID]bool{},
-		hashes: map[forge.MessageID]digest.Digest{}, forged: map[digest.Digest]bool{},
+		renewedAt: map[forge.LeaseID]int64{},
+		hashes:    map[forge.MessageID]digest.Digest{}, forged: map[digest.Digest]bool{},
 	}
 	w.result.Seed = opts.Seed
 	w.shape = drawShape(w.rng)

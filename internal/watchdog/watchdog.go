@@ -90,6 +90,13 @@ func (d *Dog) Step(now forge.Instant) Action {
 	return Soft
 }
 
+// Bite begins the kill now, for a holder that is told so by another one.
+func (d *Dog) Bite(now forge.Instant) {
+	if !d.softened {
+		d.softened, d.softAt = true, now
+	}
+}
+
 // Bitten reports whether the dog has signalled the workload: then it is lost.
 func (d *Dog) Bitten() bool { return d.softened }
 

@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/sim"
@@ -24,6 +25,7 @@ func main() {
 	scout := flag.Bool("scout", false, "stop at the first violation, say only when; for -mutants")
 	least := flag.Uint64("least", 0, "fail if an interesting state was reached less often than this")
 	flag.Parse()
+	debug.SetGCPercent(400) // schedules leave much behind and keep little
 	switch {
 	case *trace:
 		os.Exit(runTrace(*seed))

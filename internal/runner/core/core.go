@@ -204,6 +204,9 @@ func (a *Agent) State() forge.AgentState { return a.state }
 
 // Held lists the attempts of which anything is left, for status and for checks.
 func (a *Agent) Held() []Held {
+	if len(a.attempts) == 0 {
+		return nil
+	}
 	held := make([]Held, len(a.attempts))
 	for i, t := range a.attempts {
 		held[i] = Held{Context: t.ctx, State: t.state, Frozen: t.frozen, Deadline: t.dog.Deadline(), Granted: t.granted, Stale: t.stale}

@@ -114,14 +114,16 @@ func TestAnAgentTakesNothingThatItCannotRunNow(t *testing.T) {
 		{"no slot is free", forge.RejectResourcePressure, func(a *forge.Admission, _ *forge.JobSpec) { a.Free.Slots = 0 }, "busy: slots 1 > 0 free"},
 		{"the disk is full", forge.RejectDiskInsufficient, func(a *forge.Admission, _ *forge.JobSpec) { a.Free.Disk = 0 }, "busy: disk"},
 	} {
-		admission, spec := ready()
-		test.change(&admission, &spec)
-		reason, err := admission.Check(&spec)
-		if reason != test.want || (err != nil) != (test.want != 0) {
-			t.Errorf("%s: %v, %v", test.name, reason, err)
-		}
-		if err != nil && (!errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), test.says)) {
-			t.Errorf("%s: %v does not say %q", test.name, err, test.says)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			admission, spec := ready()
+			test.change(&admission, &spec)
+			reason, err := admission.Check(&spec)
+			if reason != test.want || (err != nil) != (test.want != 0) {
+				t.Errorf("%v, %v", reason, err)
+			}
+			if err != nil && (!errors.Is(err, forge.ErrInvalid) || !strings.Contains(err.Error(), test.says)) {
+				t.Errorf("%v does not say %q", err, test.says)
+			}
+		})
 	}
 }

@@ -169,6 +169,9 @@ func TestHealthIsThatOfTheWorstCheckAndEachCheckIsThereOnce(t *testing.T) {
 	if err := h.Validate(); err != nil || h.Status != forge.Degraded {
 		t.Errorf("%v, %v", h.Status, err)
 	}
+	if h := forge.HealthOf([]forge.HealthCheck{checks[1], checks[0]}); h.Status != forge.Degraded {
+		t.Errorf("a good check after a bad one makes it %v", h.Status)
+	}
 	if err := forge.HealthOf(nil).Validate(); err != nil {
 		t.Error(err)
 	}

@@ -81,9 +81,8 @@ func TestARunnerThatMayNotOrCannotIsPassedOver(t *testing.T) {
 		check(t, "before", scheduler.Snapshot{Jobs: []scheduler.Job{j}, Runners: []scheduler.Runner{r}}, "1→r1")
 		test.change(&r, &j)
 		plan := check(t, test.why, scheduler.Snapshot{Jobs: []scheduler.Job{j}, Runners: []scheduler.Runner{r}})
-		why, _ := plan.Why(j.ID)
-		if got := why.Passed[0].String(); got != "r1: "+test.why {
-			t.Errorf("%q, want %q", got, test.why)
+		if why, ok := plan.Why(j.ID); !ok || why.Passed[0].String() != "r1: "+test.why {
+			t.Errorf("%+v, want %q", why, test.why)
 		}
 	}
 }
@@ -91,7 +90,7 @@ func TestARunnerThatMayNotOrCannotIsPassedOver(t *testing.T) {
 func TestTrustAndPoolComeFromTheServerWhateverTheAgentSays(t *testing.T) {
 	r, j := newRunner(1, 4), newJob(1, 1, "p")
 	r.Trust = forge.TrustUntrusted
-	for _, claim := range []string{"trust=protected", "trusted", "protected", "pool=gold", "gold", "signing"} {
+	for _, claim := range []string{"trust=trusted", "trusted", "protected", "pool=gold", "gold", "signing"} {
 		r.Capabilities.Labels = append(r.Capabilities.Labels, claim)
 		r.Capabilities.Features = append(r.Capabilities.Features, claim)
 	}
@@ -268,6 +267,24 @@ func TestEveryWaitingJobIsToldWhyTheNearestMissFirst(t *testing.T) {
 	}
 	if _, ok := plan.WhyRunner(runnerID(9)); ok {
 		t.Error("an unknown runner is explained")
+	}
+}
+
+func TestWhatPassesAsJobsEndIsNearerThanOneThingThatSomebodyMustChange(t *testing.T) {
+	full, bare, away := newRunner(1, 2), newRunner(2, 2), newRunner(3, 2)
+	full.Open = []scheduler.Open{{Project: "p", Resources: box(2)}}
+	full.Capabilities.Labels, away.Capabilities.Labels = []string{"gpu"}, []string{"gpu"}
+	away.Connected = false
+	j := newJob(1, 1, "p")
+	j.Need.Constraints.Labels = []string{"gpu"}
+	plan := check(t, "nothing fits", scheduler.Snapshot{Jobs: []scheduler.Job{j}, Runners: []scheduler.Runner{bare, away, full}})
+	why, _ := plan.Why(j.ID)
+	var order []string
+	for _, p := range why.Passed {
+		order = append(order, p.Name)
+	}
+	if diff := cmp.Diff([]string{"r1", "r3", "r2"}, order); diff != "" {
+		t.Error(diff)
 	}
 }
 

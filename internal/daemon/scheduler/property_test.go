@@ -163,15 +163,60 @@ func checkHolds(t *rapid.T, f *referee, plan *scheduler.Plan) {
 	}
 }
 
+// A property that is never put to the test holds as well: each of these must come up while the rules are checked.
+type reached struct {
+	placed, held, closed, overtaken, full, devices, unfit int
+}
+
+func (n *reached) count(s scheduler.Snapshot, plan *scheduler.Plan) {
+	n.placed += len(plan.Placements)
+	n.held += len(plan.Holds)
+	last := uint64(0)
+	for _, p := range plan.Placements {
+		j := s.Jobs[p.Job.ULID[15]]
+		if j.Sequence < last {
+			n.overtaken++ // by a younger job of a project with less
+		}
+		last = j.Sequence
+		n.devices += len(j.Need.Constraints.Devices)
+	}
+	for _, id := range plan.Waiting {
+		why, _ := plan.Why(id)
+		for _, p := range why.Passed {
+			if len(p.Misses) == 0 {
+				continue
+			}
+			switch p.Misses[0].Kind {
+			case forge.MissHeld:
+				n.closed++
+			case forge.MissBusy:
+				n.full++
+			default:
+				n.unfit++
+			}
+		}
+	}
+}
+
+func (n *reached) check(t *testing.T) {
+	if n.placed < 100 || n.held < 50 || n.closed < 5 || n.overtaken < 20 || n.full < 100 || n.devices < 10 || n.unfit < 100 {
+		t.Errorf("too little was reached: %+v", *n)
+	}
+}
+
 // Capacity, constraints, holds and fairness, each placement checked in the state in which it was decided.
 func TestEveryPlacementIsOneThatTheRulesAllow(t *testing.T) {
+	var n reached
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySnapshot(t)
 		f := newReferee(t, s)
 		plan := scheduler.Place(s)
+		n.count(s, plan)
 		checkHolds(t, f, plan)
 		f.follow(t, plan)
 	})
+	n.check(t)
+	t.Logf("%+v", n)
 }
 
 func TestCapacityIsNeverExceeded(t *testing.T) {

@@ -63,6 +63,7 @@ type process struct {
 	session forge.AgentSessionID
 	conns   []*conn
 	armed   forge.Instant
+	diskAt  int64 // when the latest journal operation is done
 	beatAt  int64 // the last sign of life that took effect
 	held    []core.Held
 }
@@ -149,6 +150,9 @@ func (p *process) pause(d time.Duration) {
 		}
 		p.w.logf("agent %s goes on", p.name)
 		p.paused = false
+		for _, h := range p.core.Held() {
+			p.w.reachIf(h.Granted && h.Frozen == nil && p.host.now() >= h.Deadline, PausedPastDeadline)
+		}
 		backlog := p.backlog
 		p.backlog = nil
 		for _, do := range backlog {
@@ -245,10 +249,12 @@ func (p *process) carryOut(effect core.Effect) {
 			c.streamLog(e.Attempt, e.From)
 		}
 	case core.WriteRecord:
-		w.after(w.between(time.Millisecond, 50*time.Millisecond), func() { p.journal(e.Record) })
+		p.onDisk(func() { p.journal(e.Record) })
 	case core.DropRecord:
-		p.host.folder.journal = slices.DeleteFunc(p.host.folder.journal, func(r core.Record) bool {
-			return r.Context.Attempt == e.Attempt
+		p.onDisk(func() {
+			p.host.folder.journal = slices.DeleteFunc(p.host.folder.journal, func(r core.Record) bool {
+				return r.Context.Attempt == e.Attempt
+			})
 		})
 	case core.Exit:
 		w.sawExit(p, e.Code)
@@ -258,15 +264,24 @@ func (p *process) carryOut(effect core.Effect) {
 	}
 }
 
+// onDisk does something to the journal, after everything that was asked for before. A stopped process stops here too.
+func (p *process) onDisk(do func()) {
+	p.diskAt = max(p.diskAt+1, p.w.now+int64(p.w.between(time.Millisecond, 50*time.Millisecond)))
+	var step func()
+	step = func() {
+		switch {
+		case !p.alive:
+		case p.paused:
+			p.backlog = append(p.backlog, step)
+		default:
+			do()
+		}
+	}
+	p.w.at(p.diskAt, step)
+}
+
 // journal makes a record durable.
 func (p *process) journal(r core.Record) {
-	if !p.alive {
-		return
-	}
-	if p.paused {
-		p.backlog = append(p.backlog, func() { p.journal(r) })
-		return
-	}
 	kept := slices.DeleteFunc(p.host.folder.journal, func(old core.Record) bool { return old.Context.Attempt == r.Context.Attempt })
 	p.host.folder.journal = append(kept, r)
 	p.handle(core.Journaled{Attempt: r.Context.Attempt, Version: r.Version})

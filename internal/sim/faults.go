@@ -197,6 +197,9 @@ func (w *World) injectAtAgent(kind FaultKind, r *simRunner) {
 		for _, held := range p.core.Held() {
 			if held.State <= forge.AttemptPreparing {
 				w.reach(LeaseGivenBack)
+				if w.chance(2) {
+					w.disturb(FaultDrop, r) // and the word of it is lost
+				}
 				p.handle(core.Command{Kind: core.CommandReject, Attempt: held.Context.Attempt, Reason: forge.RejectLocalPolicy})
 			}
 		}

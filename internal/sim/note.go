@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
@@ -15,7 +16,7 @@ import (
 // afterCommit counts what a commit showed.
 func (w *World) afterCommit(t *txn, answer authority.Answer) {
 	if w.opts.Trace {
-		w.logf("store: %T commits: %s", t.cmd, describeAnswer(answer))
+		w.logf("store: %T commits:%s", t.cmd, describeAnswer(answer))
 	}
 	switch cmd := t.cmd.(type) {
 	case *authority.Claim:
@@ -88,7 +89,8 @@ func (w *World) noteCompletion(t *txn, cmd *authority.Complete, answer authority
 	switch answer.Completion {
 	case forge.CompletionAccepted:
 		w.reach(CompletionTaken)
-		w.reachIf(cmd.Completion.CancelSeen && w.boxes[cmd.Completion.Context.Attempt] == nil, CancelledUnstarted)
+		b := w.boxes[cmd.Completion.Context.Attempt]
+		w.reachIf(cmd.Completion.CancelSeen && (b == nil || !b.began), CancelledUnstarted)
 		w.reachIf(t.rows.Job.Value.CancelRequested && !cmd.Completion.CancelSeen, ResultStood)
 	case forge.CompletionDuplicate:
 		w.reach(CompletionRepeated)
@@ -104,7 +106,6 @@ func (w *World) noteCompletion(t *txn, cmd *authority.Complete, answer authority
 		}
 		w.reach(CompletionForged)
 	}
-	w.reachIf(answer.NotYet == forge.ErrorNotYetLog, CompletionBeforeSeal)
 	w.reachIf(answer.NotYet == forge.ErrorNotYetRef, CompletionBeforeRef)
 }
 
@@ -173,10 +174,93 @@ func (w *World) sawAudit(kind authority.Audit) {
 // described names a message in the trace, if there is one.
 type described struct{ message forge.Message }
 
-func (d described) String() string { return fmt.Sprintf("%T%+v", d.message, d.message) }
+func (d described) String() string {
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", d.message), "*forge.")
+	switch m := d.message.(type) {
+	case *forge.Register:
+		return fmt.Sprintf("%s session %s start %d connection %d", kind, short(m.Session.ULID), m.StartCounter, m.TransportSeq)
+	case *forge.Resync:
+		return fmt.Sprintf("%s %d:%s", kind, m.Nonce, each(m.Attempts, func(i forge.ResyncItem) string {
+			return short(i.Lease.ULID) + " " + i.Phase.String()
+		}))
+	case *forge.ResyncReply:
+		return fmt.Sprintf("%s %d:%s", kind, m.Nonce, verdictList(m.Verdicts))
+	case *forge.Heartbeat:
+		return fmt.Sprintf("%s %d:%s", kind, m.Nonce, each(m.Attempts, func(i forge.HeartbeatItem) string {
+			return short(i.Lease.ULID) + " " + i.Phase.String()
+		}))
+	case *forge.HeartbeatAck:
+		return fmt.Sprintf("%s %d:%s", kind, m.Nonce, verdictList(m.Verdicts))
+	case *forge.RecoverAttempts:
+		return fmt.Sprintf("%s:%s", kind, each(m.Previous, func(r forge.RecoveredAttempt) string { return short(r.Context.Lease.ULID) }))
+	case *forge.LeaseOffer:
+		return kind + named(m.Context)
+	case *forge.LeaseAccept:
+		return fmt.Sprintf("%s%s nonce %d", kind, named(m.Context), m.Nonce)
+	case *forge.LeaseAcceptAck:
+		return fmt.Sprintf("%s lease %s nonce %d granted %v cancel %v", kind, short(m.Lease.ULID), m.Nonce, m.Granted, m.Cancel)
+	case *forge.LeaseReject:
+		return fmt.Sprintf("%s%s: %v", kind, named(m.Context), m.Reason)
+	case *forge.PhaseChange:
+		return fmt.Sprintf("%s%s: %v", kind, named(m.Context), m.Phase)
+	case *forge.LogFinal:
+		return fmt.Sprintf("%s%s: last %d", kind, named(m.Context), m.Seal.Last)
+	case *forge.LogAck:
+		return fmt.Sprintf("%s attempt %s: next %d", kind, short(m.Attempt.ULID), m.Next)
+	case *forge.Completion:
+		return fmt.Sprintf("%s%s: %v, cancel seen %v", kind, named(m.Context), m.Outcome(), m.CancelSeen)
+	case *forge.CompletionAck:
+		return fmt.Sprintf("%s attempt %s: %d", kind, short(m.Attempt.ULID), m.Answer)
+	case *forge.Cancel:
+		return fmt.Sprintf("%s lease %s: %v", kind, short(m.Lease.ULID), m.Reason)
+	case *forge.Error:
+		return kind + ": " + m.Text
+	}
+	return kind
+}
+
+func named(c forge.AttemptContext) string {
+	return fmt.Sprintf(" job %s attempt %s lease %s", short(c.Job.ULID), short(c.Attempt.ULID), short(c.Lease.ULID))
+}
+
+func verdictList(list []forge.LeaseVerdict) string {
+	return each(list, func(v forge.LeaseVerdict) string {
+		return fmt.Sprintf("%s verdict %d ttl %v cancel %v", short(v.Lease.ULID), v.Verdict, v.HardTTL, v.Cancel)
+	})
+}
+
+func each[T any](list []T, text func(T) string) string {
+	if len(list) == 0 {
+		return " nothing"
+	}
+	var b strings.Builder
+	for _, item := range list {
+		b.WriteString(" [" + text(item) + "]")
+	}
+	return b.String()
+}
 
 func describeAnswer(a authority.Answer) string {
-	return fmt.Sprintf("done %v close %v verdicts %v refused %v completion %d not yet %d", a.Done, a.Close, a.Verdicts, a.Refused, a.Completion, a.NotYet)
+	var b strings.Builder
+	if a.Done {
+		b.WriteString(" done")
+	}
+	if a.Close != 0 {
+		fmt.Fprintf(&b, " close %v", a.Close)
+	}
+	if a.Refused != 0 {
+		fmt.Fprintf(&b, " refused %v", a.Refused)
+	}
+	if a.Completion != 0 {
+		fmt.Fprintf(&b, " completion %d", a.Completion)
+	}
+	if a.NotYet != 0 {
+		fmt.Fprintf(&b, " not yet %d", a.NotYet)
+	}
+	if a.Recovery != 0 {
+		fmt.Fprintf(&b, " recovery %d", a.Recovery)
+	}
+	return b.String()
 }
 
 // strikeSaid lets the faults happen that wait for something to be said.

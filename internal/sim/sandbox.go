@@ -41,7 +41,7 @@ func (p *process) sandboxEffect(effect core.Effect) {
 		b := w.boxes[e.Attempt]
 		// The way from the agent to pid 1 takes a moment, and the machine may stall on it: pid 1 looks again.
 		delay := w.between(100*time.Microsecond, 20*time.Millisecond)
-		if w.faulty && w.chance(30) {
+		if w.faulty && w.chance(12) {
 			delay = w.between(0, 2*w.shape.policy.TTL)
 			w.reach(StartHeldBack)
 			b.stalled = true
@@ -155,7 +155,7 @@ func (b *sandbox) start() {
 		b.end(forge.Result{Class: forge.Lost})
 		return
 	}
-	b.alive = true
+	b.alive, b.began = true, true
 	w.living = append(w.living, b)
 	w.sawStart(b)
 	b.write(1 + b.job.frames/2)

@@ -91,7 +91,7 @@ func (w *World) start() {
 			w.after(at, func() { w.inject(kind) })
 			continue
 		}
-		on := trigger(w.rng.IntN(int(triggers)))
+		on := drawTrigger(w.rng, kind)
 		w.after(at, func() { w.armed = append(w.armed, armedFault{kind: kind, on: on}) })
 	}
 	w.after(w.shape.horizon, w.heal)
@@ -221,4 +221,23 @@ func (w *World) offer(c forge.AttemptContext) *forge.LeaseOffer {
 		w.reach(SpecCorrupted)
 	}
 	return &forge.LeaseOffer{Context: c, Spec: spec}
+}
+
+// drawTrigger draws the moment for which a fault waits: often one at which its kind matters most.
+func drawTrigger(rng *rand.Rand, kind FaultKind) trigger {
+	if rng.IntN(2) == 0 {
+		return trigger(rng.IntN(int(triggers)))
+	}
+	switch kind {
+	case FaultUserCancel:
+		return []trigger{onOffer, onAccept, onEnd}[rng.IntN(3)]
+	case FaultAgentReject:
+		return []trigger{onAccept, onPhase}[rng.IntN(2)]
+	case FaultTwoConnections, FaultDelay:
+		return []trigger{onCompletion, onReject, onResync, onEnd}[rng.IntN(4)]
+	case FaultStoreStall:
+		return onExpire
+	default:
+		return onCompletion
+	}
 }

@@ -137,7 +137,6 @@ func (s *store) finish(t *txn, answer authority.Answer) {
 	dead := t.owner.life != t.life
 	fate := s.w.drawFate(dead)
 	if s.duplicateOpen(t) {
-		s.w.reach(UniqueIndexRefused)
 		fate = fateRefused
 	}
 	if fate == fateCommitted || fate == fateCommittedUnknown {

@@ -267,22 +267,28 @@ func (q *queue) pop() (event, bool) {
 
 // leftover names what has not ended, for a failure.
 func (w *World) leftover() string {
-	var b strings.Builder
+	var text strings.Builder
 	for _, j := range w.jobs {
 		if row := w.store.job(j.id); !row.State.Ended() {
-			fmt.Fprintf(&b, " job %s %v", short(j.id.ULID), row.State)
+			fmt.Fprintf(&text, " job %s %v", short(j.id.ULID), row.State)
 		}
 	}
 	for _, l := range w.store.open {
-		fmt.Fprintf(&b, " lease %s %v", short(l.value.Context.Lease.ULID), l.value.State)
+		fmt.Fprintf(&text, " lease %s %v", short(l.value.Context.Lease.ULID), l.value.State)
 	}
 	for _, r := range w.runners {
+		for _, b := range r.hosts[0].boxes {
+			fmt.Fprintf(&text, " workspace %s", short(b.ctx.Attempt.ULID))
+		}
+		for _, j := range r.hosts[0].folder.journal {
+			fmt.Fprintf(&text, " record %s", short(j.Context.Attempt.ULID))
+		}
 		for _, p := range r.processes() {
 			if n := len(p.core.Held()); n > 0 || p.state() != forge.AgentOnline {
-				fmt.Fprintf(&b, " agent %s %v holding %d", p.name, p.state(), n)
+				fmt.Fprintf(&text, " agent %s %v holding %d", p.name, p.state(), n)
 			}
 		}
 	}
-	fmt.Fprintf(&b, " workloads %d", len(w.living))
-	return b.String()
+	fmt.Fprintf(&text, " workloads %d", len(w.living))
+	return text.String()
 }

@@ -20,6 +20,7 @@ type sandbox struct {
 	dog     watchdog.Dog
 	prepped bool
 	alive   bool               // the workload runs
+	began   bool               // it ran once
 	gone    bool               // nothing will run any more
 	told    bool               // the owner heard how it ended
 	bitten  bool               // a watchdog signalled the workload while it was alive

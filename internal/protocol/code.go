@@ -76,7 +76,13 @@ func (c CloseCode) Reason() forge.CloseReason {
 // Known reports whether the code stands in the table.
 func (c CloseCode) Known() bool { return CloseCodeOf(c.Reason()) == c }
 
-func (c CloseCode) String() string { return "0x" + strconv.FormatUint(uint64(c), 16) }
+func (c CloseCode) String() string {
+	text := "0x" + strconv.FormatUint(uint64(c), 16)
+	if c.Known() {
+		text += " " + c.Reason().String()
+	}
+	return text
+}
 
 // ResetCode is the application error code with which a stream is reset. Codes are only ever added.
 type ResetCode uint32

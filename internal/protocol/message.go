@@ -126,3 +126,9 @@ func (i Info) options() postcard.Options {
 // Fingerprint describes the wire struct of m, field for field with types and limits. The digest of it freezes a
 // released message.
 func Fingerprint(m Message) (string, error) { return postcard.Schema(reflect.TypeOf(m).Elem()) }
+
+// HeadFingerprint does so for the header of a stream.
+func HeadFingerprint(h StreamHead) (string, error) { return postcard.Schema(reflect.TypeOf(h).Elem()) }
+
+// EnvelopeFingerprint does so for the envelope.
+func EnvelopeFingerprint() (string, error) { return postcard.Schema(reflect.TypeFor[EnvelopeV1]()) }

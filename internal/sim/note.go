@@ -30,7 +30,9 @@ func (w *World) afterCommit(t *txn, answer authority.Answer) {
 	case *authority.Touch:
 		w.noteBeat(cmd.Fence)
 	case *authority.Register:
-		w.noteBeat(authority.Fence{Session: cmd.Session})
+		if answer.Done {
+			w.noteBeat(authority.Fence{Session: cmd.Session})
+		}
 		w.reachIf(answer.Audit == authority.AuditSessionReplaced, SessionReplaced)
 		w.reachIf(answer.Audit == authority.AuditCloneSuspected, CloneRefused)
 		w.reachIf(answer.Audit == authority.AuditFolderReplaced, FolderReplaced)

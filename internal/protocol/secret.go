@@ -2,31 +2,34 @@ package protocol
 
 import "fmt"
 
-// SecretV1 is a value on the wire that cannot be printed. A wire struct holds it behind a pointer, as an option: fmt
-// asks no methods of a field that is not exported, but it does not follow its pointers either.
-type SecretV1 []byte
+// SecretV1 is a value on the wire that cannot be printed. Its methods print a placeholder; and where fmt does not ask
+// methods, in a field that is not exported, it follows one pointer at the most, so the bytes stand behind two: messages
+// hold a *SecretV1, as an option, and that holds its one form behind another. Never hold a SecretV1 by value.
+type SecretV1 struct {
+	Plain *[]byte `postcard:"=1,max=65536"`
+}
 
 const redacted = "[secret]"
 
 // NewSecret copies value.
 func NewSecret(value []byte) *SecretV1 {
-	s := SecretV1(append([]byte(nil), value...))
-	return &s
+	own := append([]byte(nil), value...)
+	return &SecretV1{Plain: &own}
 }
 
 // Reveal returns the bytes themselves, or nil.
 func (s *SecretV1) Reveal() []byte {
-	if s == nil {
+	if s == nil || s.Plain == nil {
 		return nil
 	}
-	return *s
+	return *s.Plain
 }
 
 // Wipe clears the bytes.
 func (s *SecretV1) Wipe() {
-	if s != nil {
-		clear(*s)
-		*s = nil
+	if s != nil && s.Plain != nil {
+		clear(*s.Plain)
+		*s.Plain = nil
 	}
 }
 

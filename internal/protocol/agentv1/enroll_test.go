@@ -9,7 +9,7 @@ import (
 
 func TestEnroll(t *testing.T) {
 	protocoltest.Message(t, map[string]func(*agentv1.EnrollV1){
-		"with an empty token": func(w *agentv1.EnrollV1) { *w.Token = nil },
+		"with an empty token": func(w *agentv1.EnrollV1) { *w.Token.Plain = nil },
 		"without a request":   func(w *agentv1.EnrollV1) { w.Request = nil },
 		"with a line break":   func(w *agentv1.EnrollV1) { w.Name = "a\nb" },
 	})

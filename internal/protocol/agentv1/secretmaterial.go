@@ -13,7 +13,7 @@ type SecretMaterialV1 struct {
 	Lease   [16]byte
 	Name    string             `postcard:"max=128"`
 	Version uint32             // that was meant by 0
-	Value   *protocol.SecretV1 `postcard:"max=65536"` // absent: there is none, or not for this attempt
+	Value   *protocol.SecretV1 // absent: there is none, or not for this attempt
 	Expires uint64             // nanoseconds from now for which the value may be kept in memory
 }
 

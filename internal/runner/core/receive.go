@@ -106,6 +106,12 @@ func (a *Agent) verdicts(r request, list []forge.LeaseVerdict) {
 			a.grant(t, r.sent, v.HardTTL)
 			a.stop(t, v.Cancel)
 		case forge.VerdictCancel:
+			if t.state == forge.AttemptOffered {
+				// Accepted long ago without our hearing of it, and over before it began: nothing was started.
+				a.reject(t.ctx, forge.RejectOther)
+				a.drop(t)
+				continue
+			}
 			a.stop(t, v.Cancel)
 		case forge.VerdictStale:
 			a.stale(t)

@@ -178,7 +178,6 @@ var (
 	leastPeer = protocol.PeerV1{Runner: least, Session: least}
 	somePeer  = protocol.PeerV1{Runner: raw(0x10), Session: raw(0x11)}
 	mostPeer  = protocol.PeerV1{Runner: most, Session: most}
-	leastWork = tuple(least, leastD).Work
 	someWork  = protocol.WorkV1{Job: raw(0x20), Attempt: raw(0x21), Lease: raw(0x22), Spec: someD}
 	mostWork  = tuple(most, mostD).Work
 

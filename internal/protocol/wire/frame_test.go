@@ -29,8 +29,8 @@ func capabilities() forge.Capabilities {
 	return forge.Capabilities{
 		SchemaVersion: forge.CapabilitySchema,
 		Platform:      forge.Platform{OS: "linux", Arch: "amd64", Version: "Debian 13"},
-		Resources:     forge.Resources{CPU: 4000, Memory: 8 * forge.GiB, Disk: 100 * forge.GiB, Slots: 2},
-		Toolchains:    []forge.Toolchain{{ID: "go", Version: "1.26.0", Source: forge.ToolchainManaged, Verified: true}},
+		Resources:     forge.Resources{CPU: 4000, Memory: 8 * forge.GiB, Disk: 100 * forge.GiB, Slots: 3},
+		Toolchains:    []forge.Toolchain{{ID: "go", Version: "1.26.0", Source: forge.ToolchainManaged, Verified: true, Warm: true}},
 		Sandboxes:     []forge.Sandbox{{Kind: forge.SandboxNative, Levels: []string{"userns", "seccomp"}}},
 		Devices:       []forge.DeviceCount{{Kind: "gpu", Count: 1}},
 		Labels:        []string{"site=a"}, Features: []string{forge.FeatureHostNetwork},
@@ -41,8 +41,8 @@ func completion() *forge.Completion {
 	c := &forge.Completion{
 		Context: attempt([]byte("spec")), Message: id[forge.MessageID](9), CancelSeen: true, Capture: forge.Succeeded,
 		Result: forge.Result{
-			Class: forge.ExitCode, ExitCode: 3, Duration: 1234567891,
-			Steps: []forge.StepResult{{Index: 1, Class: forge.ExitCode, ExitCode: 3, Start: 17, Duration: 5}},
+			Class: forge.ExitCode, ExitCode: 3, Signal: 9, Limit: 1 << 40, Peak: 1<<40 + 1, Duration: 1234567891,
+			Steps: []forge.StepResult{{Index: 1, Class: forge.ExitCode, ExitCode: 3, Signal: 15, Start: 17, Duration: 5}},
 		},
 		Outputs: []forge.OutputRef{{Output: 1, Ref: digest.RefOf([]byte("x")), Tree: true}},
 		Log:     forge.LogSeal{Last: 7, Bytes: 99, Hash: digest.Of([]byte("log"))},
@@ -55,6 +55,8 @@ func completion() *forge.Completion {
 func messages() []forge.Message {
 	caps, ctx, spec := capabilities(), attempt([]byte("spec")), []byte("spec")
 	runner, session := ctx.Runner, ctx.Session
+	part := forge.Resources{CPU: 500, Memory: forge.GiB, Disk: forge.GiB, Slots: 1}
+	free := forge.Resources{CPU: 3000, Memory: 6 * forge.GiB, Disk: 98 * forge.GiB, Slots: 1}
 	verdicts := []forge.LeaseVerdict{
 		{Lease: ctx.Lease, Verdict: forge.VerdictContinue, HardTTL: time.Minute, Cancel: forge.CancelUser},
 		{Lease: ctx.Lease, Verdict: forge.VerdictCancel, Cancel: forge.CancelMaxLifetime},
@@ -87,7 +89,7 @@ func messages() []forge.Message {
 		&forge.Heartbeat{
 			Runner: runner, Session: session, Nonce: 1, State: forge.AgentDraining, CapabilityDigest: caps.Digest(),
 			Attempts:  []forge.HeartbeatItem{{Attempt: ctx.Attempt, Lease: ctx.Lease, Phase: forge.AttemptSucceeded}},
-			Resources: forge.ResourceSummary{Total: caps.Resources, Active: caps.Resources, Pressure: forge.PressureDisk},
+			Resources: forge.ResourceSummary{Total: caps.Resources, Reserved: part, Active: part, Free: free, Pressure: forge.PressureDisk},
 		},
 		&forge.HeartbeatAck{Nonce: 1, Verdicts: verdicts},
 		&forge.PhaseChange{Context: ctx, Seq: 2, Phase: forge.AttemptPreparing},

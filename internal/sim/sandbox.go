@@ -42,7 +42,7 @@ func (p *process) sandboxEffect(effect core.Effect) {
 		b := w.boxes[e.Attempt]
 		// The way from the agent to pid 1 takes a moment, and the machine may stall on it: pid 1 looks again.
 		delay := w.between(100*time.Microsecond, 20*time.Millisecond)
-		if w.faulty && w.chance(12) {
+		if w.faulty && w.chance(8) {
 			delay = w.between(0, 2*w.shape.policy.TTL)
 			w.reach(StartHeldBack)
 			b.stalled = true
@@ -128,6 +128,7 @@ func (b *sandbox) bite(soft bool) {
 	b.w.reach(DeadlineKill)
 	b.bitten = true
 	b.dog.Bite(b.host.now())
+	b.arm()
 	if soft && b.alive {
 		if b.w.chance(2) {
 			b.w.after(b.w.between(0, b.w.shape.policy.SoftGrace-time.Millisecond), func() { b.end(b.job.result()) })

@@ -230,7 +230,7 @@ func drawTrigger(rng *rand.Rand, kind FaultKind) trigger {
 	}
 	switch kind {
 	case FaultUserCancel:
-		return []trigger{onOffer, onAccept, onEnd}[rng.IntN(3)]
+		return []trigger{onOffer, onAccept, onAccept, onEnd}[rng.IntN(4)]
 	case FaultAgentReject:
 		return []trigger{onAccept, onPhase}[rng.IntN(2)]
 	case FaultTwoConnections, FaultDelay:

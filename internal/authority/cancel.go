@@ -42,7 +42,7 @@ func (c *Revoke) Apply(rows *Rows) Answer {
 	if !rows.Job.Value.CancelRequested || !rows.Lease.Found || rows.Lease.Value.State != forge.LeaseOffered {
 		return Answer{}
 	}
-	end(rows, lifecycle.LeaseRevoke, forge.Cancelled, false)
+	end(rows, lifecycle.LeaseRevoke, forge.Cancelled, nil)
 	return Answer{Done: true}
 }
 
@@ -65,6 +65,6 @@ func (c *Expire) Apply(rows *Rows) Answer {
 	if !l.Found || l.Value.State.Ended() || l.Value.State != c.State || l.Value.Renewals != c.Renewals {
 		return Answer{}
 	}
-	end(rows, lifecycle.LeaseExpire, forge.Lost, false)
+	end(rows, lifecycle.LeaseExpire, forge.Lost, nil)
 	return Answer{Done: true}
 }

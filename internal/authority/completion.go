@@ -167,7 +167,7 @@ func (c *Complete) Apply(rows *Rows) Answer {
 	}
 	a := rows.Attempt.write()
 	a.Completion, a.ResultHash = m.Message, m.Hash
-	end(rows, lifecycle.LeaseRelease, m.Outcome(), true)
+	end(rows, lifecycle.LeaseRelease, m.Outcome(), &m.Result)
 	return Answer{Completion: forge.CompletionAccepted, Done: true}
 }
 

@@ -8,14 +8,18 @@ import (
 // end is the only way out. It ends the lease by event, its attempt with class, and decides what becomes of the job, all
 // in the rows of one transaction. The caller holds the locks of attemptKeys and has checked that event is legal.
 //
-// result says that class is what a completion claims, as opposed to what we conclude from silence or refusal.
-func end(rows *Rows, event lifecycle.Event, class forge.Class, result bool) {
+// result is what a completion says of the workload; without one, class is what we conclude from silence or refusal.
+func end(rows *Rows, event lifecycle.Event, class forge.Class, result *forge.Result) {
 	lease, attempt, job := rows.Lease.write(), rows.Attempt.write(), rows.Job.write()
 	accepted := lease.State == forge.LeaseAccepted
+	var exit uint8
+	if result != nil {
+		exit = result.ExitCode
+	}
 	lease.State = mustNext(lifecycle.Lease, lease.State, event)
 
 	next := decide(job, ending{
-		class: class, result: result, refused: event == lifecycle.LeaseRefuse,
+		class: class, exit: exit, result: result != nil, refused: event == lifecycle.LeaseRefuse,
 		accepted: accepted, ran: attempt.State >= forge.AttemptRunning,
 	})
 	to := class.AttemptState()
@@ -33,15 +37,16 @@ func end(rows *Rows, event lifecycle.Event, class forge.Class, result bool) {
 // ending is what is known about an attempt that ends.
 type ending struct {
 	class    forge.Class
-	result   bool // a completion says so
-	refused  bool // the agent says that nothing was started
-	accepted bool // the lease had been accepted
-	ran      bool // a phase said that the workload ran
+	exit     uint8 // with ExitCode
+	result   bool  // a completion says so
+	refused  bool  // the agent says that nothing was started
+	accepted bool  // the lease had been accepted
+	ran      bool  // a phase said that the workload ran
 }
 
 // free reports whether the attempt ended before anything can have run. A job that must not run twice gets the benefit of
 // no doubt: once its lease was accepted, only the agent's own word counts.
-func (e ending) free(p RetryPolicy) bool {
+func (e ending) free(p *forge.RetryPolicy) bool {
 	switch {
 	case e.result || e.ran:
 		return false
@@ -67,10 +72,10 @@ func decide(job *Job, e ending) lifecycle.Event {
 	case e.free(job.Retry):
 		job.FreeRetries++
 		return lifecycle.JobRequeue
-	case fault == forge.FaultInfrastructure && job.InfraRetries < job.Retry.Infra:
+	case fault == forge.FaultInfrastructure && job.InfraRetries < uint32(job.Retry.Infra):
 		job.InfraRetries++
 		return lifecycle.JobRequeue
-	case fault == forge.FaultUser && job.Retry.Allows(e.class.Retry()) && job.UserRetries < job.Retry.Max:
+	case fault == forge.FaultUser && job.Retry.Covers(e.class, e.exit) && job.UserRetries < uint32(job.Retry.Max):
 		job.UserRetries++
 		return lifecycle.JobRequeue
 	}
@@ -98,7 +103,7 @@ func (c *Reject) Apply(rows *Rows) Answer {
 	if rows.Runner.Found {
 		rows.Runner.write().LastReject = c.Reason
 	}
-	end(rows, lifecycle.LeaseRefuse, forge.Interrupted, false)
+	end(rows, lifecycle.LeaseRefuse, forge.Interrupted, nil)
 	return Answer{Done: true}
 }
 
@@ -120,7 +125,7 @@ func (c *Absent) Apply(rows *Rows) Answer {
 	if !ownOpen(rows, c.Context, c.Fence.Session) || rows.Lease.Value.State != forge.LeaseAccepted {
 		return Answer{}
 	}
-	end(rows, lifecycle.LeaseLose, forge.Lost, false)
+	end(rows, lifecycle.LeaseLose, forge.Lost, nil)
 	return Answer{Done: true}
 }
 
@@ -156,7 +161,7 @@ func (c *Recover) Apply(rows *Rows) Answer {
 	if lease.Value.State != forge.LeaseAccepted || !c.proves(rows) {
 		return Answer{Recovery: forge.RecoveryWaits}
 	}
-	end(rows, lifecycle.LeaseLose, forge.Lost, false)
+	end(rows, lifecycle.LeaseLose, forge.Lost, nil)
 	return Answer{Done: true, Recovery: forge.RecoveryEnded}
 }
 

@@ -50,26 +50,16 @@ type Job struct {
 	State           forge.JobState
 	CancelRequested bool
 	Spec            forge.JobSpecID
-	HardTTL         time.Duration // what each renewal of a lease on it grants
-	MaxLifetime     time.Duration // of one lease, renewals included
-	Retry           RetryPolicy
-	Attempts        uint32 // made so far
-	FreeRetries     uint32 // ended before anything could have run; they cost nothing (D09)
+	HardTTL         time.Duration      // what each renewal of a lease on it grants
+	MaxLifetime     time.Duration      // of one lease, renewals included
+	Retry           *forge.RetryPolicy // of the spec; never changed
+	Attempts        uint32             // made so far
+	FreeRetries     uint32             // ended before anything could have run; they cost nothing (D09)
 	InfraRetries    uint32
 	UserRetries     uint32
 	Outcome         forge.Class          // of the attempt that ended last
 	Open            forge.AttemptContext // of its open lease, or zero
 }
-
-// RetryPolicy says what may be tried again (D09).
-type RetryPolicy struct {
-	Max   uint32 // tries after a failure that Words covers
-	Words uint8  // bit set of 1 << forge.RetryWord
-	Infra uint32 // tries after a failure that is ours; 0 for a job that must not run twice
-}
-
-// Allows reports whether the policy lists a word.
-func (p RetryPolicy) Allows(w forge.RetryWord) bool { return p.Words&(1<<w) != 0 }
 
 // Attempt is one try at a job.
 type Attempt struct {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/runner/core"
 )
@@ -84,7 +83,7 @@ func (h *host) startAgent() {
 	}
 	p.core = core.New(core.Config{
 		Runner: h.runner.id, Session: session, StateFolder: h.folder.id, Boot: h.boot, StartCounter: h.folder.starts,
-		CapabilityDigest: digest.Of([]byte("capabilities")), Version: "sim",
+		Admission: admission, Version: "sim",
 		Slots: h.runner.slots, Endpoints: len(w.daemons), Seed: w.rng.Uint64(),
 	}, w.shape.policy, slices.Clone(h.folder.journal))
 	h.process = p

@@ -266,7 +266,7 @@ func (w *World) sawPrepare(p *process, e core.Prepare) {
 	if w.boxes[e.Context.Attempt] != nil {
 		w.violate("I01", "attempt %s is prepared twice", short(e.Context.Attempt.ULID))
 	}
-	if forge.SpecID(e.Spec) != e.Context.Spec {
+	if forge.SpecID(e.Bytes) != e.Context.Spec {
 		w.violate("I20", "attempt %s is prepared from other bytes than its spec", short(e.Context.Attempt.ULID))
 	}
 	l := row(w.store.leases, e.Context.Lease).value

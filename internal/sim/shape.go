@@ -2,10 +2,12 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/jobspec"
 )
 
 // shape is what a schedule is made of, apart from its faults.
@@ -123,7 +125,7 @@ func (w *World) newHost(name string, r *simRunner) *host {
 // addJob plans a job's submission.
 func (w *World) addJob() {
 	j := &simJob{w: w, id: forge.JobID{ULID: w.ulid()}}
-	j.spec = append([]byte("spec of "), j.id.ULID[:]...)
+	j.spec = specOf(j.id)
 	j.prepare = w.between(10*time.Millisecond, 3*time.Second)
 	if w.chance(10) {
 		j.prepare = w.between(0, 90*time.Second)
@@ -156,7 +158,9 @@ func (w *World) submit(j *simJob) {
 	if w.chance(8) || j.endless {
 		job.MaxLifetime = w.between(10*time.Second, 3*time.Minute)
 	}
-	job.Retry = authority.RetryPolicy{Infra: uint32(w.rng.IntN(3)), Max: uint32(w.rng.IntN(3)), Words: 1<<forge.RetryExit | 1<<forge.RetryOOM}
+	job.Retry = &forge.RetryPolicy{
+		Infra: uint8(w.rng.IntN(3)), Max: uint8(w.rng.IntN(3)), On: []forge.RetryWord{forge.RetryExit, forge.RetryOOM},
+	}
 	if w.chance(4) {
 		job.State = forge.JobWaiting
 		w.after(w.between(0, time.Minute), func() {
@@ -217,7 +221,8 @@ func (w *World) jobOf(id forge.JobID) *simJob {
 func (w *World) offer(c forge.AttemptContext) *forge.LeaseOffer {
 	spec := w.jobOf(c.Job).spec
 	if w.faulty && w.chance(100) {
-		spec = append([]byte{spec[0] ^ 1}, spec[1:]...)
+		spec = slices.Clone(spec)
+		spec[w.rng.IntN(len(spec))] ^= 1
 		w.reach(SpecCorrupted)
 	}
 	return &forge.LeaseOffer{Context: c, Spec: spec}
@@ -241,3 +246,26 @@ func drawTrigger(rng *rand.Rand, kind FaultKind) trigger {
 		return onCompletion
 	}
 }
+
+// specOf makes a specification that is a job's own.
+func specOf(id forge.JobID) []byte {
+	spec := forge.DefaultJobSpec()
+	spec.Job = forge.JobKey("job-" + short(id.ULID))
+	spec.Steps = []forge.Step{{Name: "work", Argv: []string{"true"}, Dir: forge.SourceDir, When: forge.WhenSuccess}}
+	b, err := jobspec.Encode(spec)
+	if err != nil {
+		panic("sim: " + err.Error())
+	}
+	return b
+}
+
+// admission is a machine that can run all of it.
+var admission = forge.Admission{
+	Capabilities: forge.Capabilities{
+		SchemaVersion: 1, Platform: forge.Platform{OS: "linux", Arch: "amd64"},
+		Resources: roomy, Sandboxes: []forge.Sandbox{{Kind: forge.SandboxNative}},
+	},
+	Free: roomy,
+}
+
+var roomy = forge.Resources{CPU: 64_000, Memory: 256 * forge.GiB, Disk: 1024 * forge.GiB, Slots: 16}

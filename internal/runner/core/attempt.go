@@ -1,10 +1,12 @@
 package core
 
 import (
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/jobspec"
 	"github.com/forgeyard/forgeyard/internal/lifecycle"
 	"github.com/forgeyard/forgeyard/internal/watchdog"
 )
@@ -12,7 +14,8 @@ import (
 // attempt is one lease of which anything is left on this machine.
 type attempt struct {
 	ctx     forge.AttemptContext
-	spec    []byte
+	bytes   []byte             // of the spec, exactly as they came
+	spec    forge.JobSpec      // what they say
 	state   forge.AttemptState // Offered: accepted by us, not yet by the daemon
 	granted bool
 	dog     watchdog.Dog // with granted
@@ -58,31 +61,36 @@ func (a *Agent) offered(m *forge.LeaseOffer) {
 		}
 		return
 	}
-	if reason := a.admit(m); reason != 0 {
+	spec, reason := a.admit(m)
+	if reason != 0 {
 		a.reject(m.Context, reason)
 		return
 	}
 	a.taken[m.Context.Lease] = true
-	a.attempts = append(a.attempts, &attempt{ctx: m.Context, spec: m.Spec, state: forge.AttemptOffered, logNext: 1})
+	a.attempts = append(a.attempts, &attempt{ctx: m.Context, bytes: m.Spec, spec: spec, state: forge.AttemptOffered, logNext: 1})
 	a.queue(intent{kind: intentAccept, context: m.Context, id: a.messageID()})
 }
 
-// admit says why an offer cannot be taken, or zero (07§30). Everything that a daemon should have seen to is checked
-// again.
-func (a *Agent) admit(m *forge.LeaseOffer) forge.RejectReason {
+// admit reads the spec of an offer and says why it cannot be taken, or zero (07§30). Everything that a daemon should have
+// seen to is checked again.
+func (a *Agent) admit(m *forge.LeaseOffer) (forge.JobSpec, forge.RejectReason) {
 	switch {
 	case m.Context.Runner != a.cfg.Runner || m.Context.Session != a.cfg.Session:
-		return forge.RejectOther
+		return forge.JobSpec{}, forge.RejectOther
 	case a.draining:
-		return forge.RejectDraining
+		return forge.JobSpec{}, forge.RejectDraining
 	case len(a.attempts) >= a.cfg.Slots:
-		return forge.RejectResourcePressure
-	case forge.SpecID(m.Spec) != m.Context.Spec:
-		return forge.RejectSpecMismatch
-	case a.cfg.Admit != nil:
-		return a.cfg.Admit(m.Spec)
+		return forge.JobSpec{}, forge.RejectResourcePressure
 	}
-	return 0
+	spec, err := jobspec.Open(m.Context.Spec, m.Spec)
+	switch {
+	case errors.Is(err, jobspec.ErrMismatch):
+		return forge.JobSpec{}, forge.RejectSpecMismatch
+	case err != nil:
+		return forge.JobSpec{}, forge.RejectUnsupportedSpec
+	}
+	reason, _ := a.cfg.Admission.Check(&spec)
+	return spec, reason
 }
 
 func (a *Agent) reject(c forge.AttemptContext, reason forge.RejectReason) {
@@ -222,8 +230,13 @@ func (a *Agent) journaled(now forge.Instant, t *attempt) {
 	case t.state == forge.AttemptAccepted && !t.dog.MayStart(now):
 		a.ended(t, WorkloadEnded{Attempt: t.ctx.Attempt, Result: forge.Result{Class: forge.Lost}, Bitten: true})
 	case t.state == forge.AttemptAccepted:
+		// The machine may have changed since the offer was taken (07§225).
+		if reason, _ := a.cfg.Admission.Check(&t.spec); reason != 0 {
+			a.rejectHeld(t.ctx.Attempt, reason)
+			return
+		}
 		a.phase(t, lifecycle.AttemptPrepare)
-		a.emit(Prepare{Context: t.ctx, Spec: t.spec, Deadline: t.dog.Deadline()})
+		a.emit(Prepare{Context: t.ctx, Bytes: t.bytes, Spec: t.spec, Deadline: t.dog.Deadline()})
 	case t.state == forge.AttemptUploading:
 		a.emit(Deliver{Attempt: t.ctx.Attempt, Outcome: t.frozen.Outcome()})
 	case t.state == forge.AttemptCompleting:

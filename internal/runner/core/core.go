@@ -38,19 +38,16 @@ const (
 
 // Config is who this process is. It does not change while the process lives.
 type Config struct {
-	Runner           forge.RunnerID
-	Session          forge.AgentSessionID
-	StateFolder      forge.StateFolderID
-	Boot             forge.BootID
-	StartCounter     uint64
-	Version          string
-	Capabilities     forge.Capabilities
-	CapabilityDigest digest.Digest
-	Slots            int    // attempts at once, however many a daemon offers (07§224)
-	Endpoints        int    // how many there are to choose from, at least 1
-	Seed             uint64 // for jitter and message ids; random, from the shell
-	// Admit says why a spec cannot be run here, or zero: platform, resources, local policy. It must be pure.
-	Admit func(spec []byte) forge.RejectReason
+	Runner       forge.RunnerID
+	Session      forge.AgentSessionID
+	StateFolder  forge.StateFolderID
+	Boot         forge.BootID
+	StartCounter uint64
+	Version      string
+	Admission    forge.Admission // what this machine can and may run now; CommandAdmission replaces it
+	Slots        int             // attempts at once, however many a daemon offers (07§224)
+	Endpoints    int             // how many there are to choose from, at least 1
+	Seed         uint64          // for jitter and message ids; random, from the shell
 }
 
 // Agent is the state of one agent process.
@@ -59,6 +56,7 @@ type Agent struct {
 	policy   forge.LeasePolicy // as told in the latest registration
 	state    forge.AgentState
 	link     link
+	digest   digest.Digest // of the capabilities
 	attempts []*attempt
 	taken    map[forge.LeaseID]bool // every lease id this process ever took; 16 bytes each
 	previous []Record               // of earlier processes, until a daemon has decided
@@ -75,7 +73,7 @@ type Agent struct {
 func New(cfg Config, policy forge.LeasePolicy, previous []Record) *Agent {
 	return &Agent{
 		cfg: cfg, policy: policy, state: forge.AgentStarting, taken: map[forge.LeaseID]bool{},
-		previous: previous, link: link{nextDial: forge.Never},
+		previous: previous, link: link{nextDial: forge.Never}, digest: cfg.Admission.Capabilities.Digest(),
 	}
 }
 
@@ -152,9 +150,10 @@ func (a *Agent) command(now forge.Instant, c Command) {
 		a.exit(ExitForced)
 	case CommandReject:
 		a.rejectHeld(c.Attempt, c.Reason)
-	case CommandCapabilities:
-		a.cfg.Capabilities, a.cfg.CapabilityDigest = c.Capabilities, c.CapabilityDigest
-		a.link.capability = true
+	case CommandAdmission:
+		before := a.digest
+		a.cfg.Admission, a.digest = c.Admission, c.Admission.Capabilities.Digest()
+		a.link.capability = a.link.capability || a.digest != before
 	}
 }
 

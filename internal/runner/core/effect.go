@@ -41,7 +41,8 @@ type (
 	// Prepare builds workspace and sandbox. Answer: Prepared, or WorkloadEnded with the reason.
 	Prepare struct {
 		Context  forge.AttemptContext
-		Spec     []byte
+		Bytes    []byte        // of the spec, exactly as they came: what the executor gets
+		Spec     forge.JobSpec // what they say
 		Deadline forge.Instant
 	}
 	// Start releases the workload. Answer: WorkloadStarted, or WorkloadEnded where pid 1 finds that it is too late.

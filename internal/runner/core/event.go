@@ -1,7 +1,6 @@
 package core
 
 import (
-	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -61,11 +60,10 @@ type (
 
 	// Command is what the runner's owner asks for.
 	Command struct {
-		Kind             CommandKind
-		Attempt          forge.AttemptID    // with CommandReject
-		Reason           forge.RejectReason // with CommandReject
-		Capabilities     forge.Capabilities // with CommandCapabilities
-		CapabilityDigest digest.Digest
+		Kind      CommandKind
+		Attempt   forge.AttemptID    // with CommandReject
+		Reason    forge.RejectReason // with CommandReject
+		Admission forge.Admission    // with CommandAdmission
 	}
 )
 
@@ -74,12 +72,12 @@ type CommandKind uint8
 
 // The commands.
 const (
-	CommandDrain        CommandKind = 1
-	CommandResume       CommandKind = 2
-	CommandStop         CommandKind = 3 // drain, then end
-	CommandForce        CommandKind = 4 // end now
-	CommandReject       CommandKind = 5 // give one lease back, if nothing of it was started
-	CommandCapabilities CommandKind = 6 // the capability snapshot changed
+	CommandDrain     CommandKind = 1
+	CommandResume    CommandKind = 2
+	CommandStop      CommandKind = 3 // drain, then end
+	CommandForce     CommandKind = 4 // end now
+	CommandReject    CommandKind = 5 // give one lease back, if nothing of it was started
+	CommandAdmission CommandKind = 6 // what the machine can or may run has changed
 )
 
 func (Started) event()         {}

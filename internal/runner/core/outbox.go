@@ -102,7 +102,7 @@ func (a *Agent) writable(now forge.Instant, e Writable) {
 		l.capability = false
 		a.transmit(a.messageID(), &forge.CapabilityUpdate{
 			Runner: a.cfg.Runner, Session: a.cfg.Session,
-			Capabilities: a.cfg.Capabilities, CapabilityDigest: a.cfg.CapabilityDigest,
+			Capabilities: a.cfg.Admission.Capabilities, CapabilityDigest: a.digest,
 		})
 	}
 }
@@ -122,14 +122,14 @@ func (a *Agent) registration() *forge.Register {
 	return &forge.Register{
 		Runner: a.cfg.Runner, Session: a.cfg.Session, StateFolder: a.cfg.StateFolder, Boot: a.cfg.Boot,
 		StartCounter: a.cfg.StartCounter, TransportSeq: a.link.seq, Version: a.cfg.Version,
-		Capabilities: a.cfg.Capabilities, CapabilityDigest: a.cfg.CapabilityDigest,
+		Capabilities: a.cfg.Admission.Capabilities, CapabilityDigest: a.digest,
 	}
 }
 
 // sendResync names every lease of which anything is left, as it is at this moment.
 func (a *Agent) sendResync(now forge.Instant) {
 	nonce := a.nonce()
-	m := &forge.Resync{Runner: a.cfg.Runner, Session: a.cfg.Session, Nonce: nonce, CapabilityDigest: a.cfg.CapabilityDigest}
+	m := &forge.Resync{Runner: a.cfg.Runner, Session: a.cfg.Session, Nonce: nonce, CapabilityDigest: a.digest}
 	for _, t := range a.attempts {
 		m.Attempts = append(m.Attempts, forge.ResyncItem{
 			Job: t.ctx.Job, Attempt: t.ctx.Attempt, Lease: t.ctx.Lease, Spec: t.ctx.Spec,
@@ -144,7 +144,7 @@ func (a *Agent) sendHeartbeat(now forge.Instant) {
 	nonce := a.nonce()
 	m := &forge.Heartbeat{
 		Runner: a.cfg.Runner, Session: a.cfg.Session, Nonce: nonce, State: a.state,
-		CapabilityDigest: a.cfg.CapabilityDigest,
+		CapabilityDigest: a.digest,
 	}
 	for _, t := range a.attempts {
 		if t.granted && !t.stale {

@@ -13,7 +13,9 @@ type conn struct {
 	runner    forge.RunnerID
 	state     forge.ConnectionState
 	opened    forge.Instant
-	fence     authority.Fence // since it was registered
+	fence     authority.Fence // since it was registered, with the folder and start of its process
+	folder    forge.StateFolderID
+	start     uint64
 	queue     []forge.Frame
 	current   *request // what is being handled
 	cancelled []forge.LeaseID
@@ -164,7 +166,9 @@ func (d *Daemon) answered(now forge.Instant, c *conn, e Done) {
 	id, answer := r.frame.ID, &e.Answer
 	switch m := r.frame.Body.(type) {
 	case *forge.Register:
-		d.registered(c, m, id)
+		if !d.registered(c, m, id) {
+			return
+		}
 	case *forge.Resync:
 		if !d.resyncAnswered(now, c, m, answer) {
 			return
@@ -187,20 +191,38 @@ func (d *Daemon) answered(now forge.Instant, c *conn, e Done) {
 	d.finish(now, c)
 }
 
-// registered: this connection is now the voice of its runner, and no other one here is.
-func (d *Daemon) registered(c *conn, m *forge.Register, id forge.MessageID) {
+// registered: this connection is now the voice of its runner, unless a newer one was faster: answers of transactions may
+// overtake each other. Older ones here are closed. Between processes on different folders only the store can tell who
+// is newer, and it will: their next message is fenced.
+func (d *Daemon) registered(c *conn, m *forge.Register, id forge.MessageID) bool {
+	c.fence = authority.Fence{Runner: c.runner, Session: m.Session, TransportSeq: m.TransportSeq}
+	c.folder, c.start = m.StateFolder, m.StartCounter
 	for _, other := range slices.Clone(d.conns) {
-		if other != c && other.runner == c.runner && other.fence != (authority.Fence{}) {
-			reason := forge.CloseFenced
-			if other.fence.Session != m.Session {
-				reason = forge.CloseSessionSuperseded
-			}
+		if other == c || other.runner != c.runner || other.fence == (authority.Fence{}) {
+			continue
+		}
+		if reason := c.overtakenBy(other); reason != 0 {
+			d.close(c, reason)
+			return false
+		}
+		if reason := other.overtakenBy(c); reason != 0 {
 			d.close(other, reason)
 		}
 	}
-	c.fence = authority.Fence{Runner: c.runner, Session: m.Session, TransportSeq: m.TransportSeq}
 	c.state = forge.ConnResyncing
 	d.send(c, id, &forge.RegistrationAccepted{Policy: d.cfg.Policy})
+	return true
+}
+
+// overtakenBy returns why c has lost its voice to another registered connection of its runner, or zero.
+func (c *conn) overtakenBy(other *conn) forge.CloseReason {
+	switch {
+	case c.fence.Session == other.fence.Session && c.fence.TransportSeq < other.fence.TransportSeq:
+		return forge.CloseFenced
+	case c.fence.Session != other.fence.Session && c.folder == other.folder && c.start < other.start:
+		return forge.CloseSessionSuperseded
+	}
+	return 0
 }
 
 func acceptAck(m *forge.LeaseAccept, answer *authority.Answer) *forge.LeaseAcceptAck {

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
 // Report is what many schedules showed together.
@@ -24,9 +22,8 @@ type Report struct {
 // Batch says which schedules to run.
 type Batch struct {
 	First, Count uint64
-	Codec        func(forge.Frame) (forge.Frame, error) // for one schedule in sixteen; nil for none
-	Replay       uint64                                 // run one schedule in so many twice and compare; zero for none
-	Workers      int                                    // zero: one for each processor
+	Replay       uint64 // run one schedule in so many twice and compare; zero for none
+	Workers      int    // zero: one for each processor
 	Progress     func(done uint64)
 }
 
@@ -71,9 +68,6 @@ func RunMany(b Batch) Report {
 // one runs a schedule, and perhaps runs it again.
 func (b *Batch) one(seed uint64, into *Report) Result {
 	opts := Options{Seed: seed}
-	if b.Codec != nil && seed%16 == 0 {
-		opts.Bytes, opts.Codec = true, b.Codec
-	}
 	r := Run(opts)
 	into.count(&r)
 	if b.Replay != 0 && seed%b.Replay == 0 {

@@ -76,7 +76,7 @@ func (c *conn) send(from int, f forge.Frame) {
 		return
 	}
 	if c.w.opts.Bytes {
-		through, err := c.w.opts.Codec(f)
+		through, err := throughWire(f)
 		if err != nil {
 			c.w.violate("wire", "%T does not survive its own wire form: %v", f.Body, err)
 			return

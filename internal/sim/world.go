@@ -14,9 +14,7 @@ import (
 type Options struct {
 	Seed  uint64
 	Trace bool // keep the text of every step
-	Bytes bool // pass every frame through its wire form
-	// Codec turns a frame into its wire form and back, for Bytes.
-	Codec func(forge.Frame) (forge.Frame, error)
+	Bytes bool // pass every frame through its wire form, whatever the seed says
 }
 
 // Result is what one schedule showed.
@@ -92,6 +90,7 @@ func newWorld(opts Options) *World {
 	}
 	w.result.Seed = opts.Seed
 	w.shape = drawShape(w.rng)
+	w.opts.Bytes = opts.Bytes || opts.Seed%bytesEvery == 0
 	w.store = newStore(w)
 	return w
 }
@@ -122,6 +121,9 @@ func (w *World) loop() {
 		}
 	}
 }
+
+// bytesEvery: one schedule in so many speaks in real bytes.
+const bytesEvery = 16
 
 // Bounds of one schedule.
 const (

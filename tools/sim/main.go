@@ -43,7 +43,7 @@ func main() {
 // runBatch runs many schedules and prints what they showed.
 func runBatch(seed, schedules, least uint64) int {
 	start := time.Now()
-	report := sim.RunMany(sim.Batch{First: seed, Count: schedules, Replay: 100, Codec: codec})
+	report := sim.RunMany(sim.Batch{First: seed, Count: schedules, Replay: 100})
 	took := time.Since(start)
 	fmt.Printf("%d schedules from seed %d in %v (%.0f a second), %d steps, %.1f simulated hours\n",
 		report.Schedules, seed, took.Round(time.Millisecond), float64(report.Schedules)/took.Seconds(), report.Steps, report.Simulated.Hours())
@@ -75,7 +75,7 @@ func runBatch(seed, schedules, least uint64) int {
 // explain runs a violating schedule again and prints the end of its history.
 func explain(r *sim.Result) int {
 	const most = 60
-	again := sim.Run(options(r.Seed, true))
+	again := sim.Run(sim.Options{Seed: r.Seed, Trace: true})
 	fmt.Printf("\nseed %d violates %v\n\nthe last steps:\n", r.Seed, r.Violation)
 	for _, line := range again.Trace[max(0, len(again.Trace)-most):] {
 		fmt.Println(line)
@@ -85,7 +85,7 @@ func explain(r *sim.Result) int {
 }
 
 func runTrace(seed uint64) int {
-	r := sim.Run(options(seed, true))
+	r := sim.Run(sim.Options{Seed: seed, Trace: true})
 	for _, line := range r.Trace {
 		fmt.Println(line)
 	}
@@ -106,13 +106,4 @@ func runScout(seed, schedules uint64) int {
 	}
 	fmt.Printf("caught %d %s\n", report.Schedules, report.Violation.Violation.ID)
 	return 1
-}
-
-// options are those with which a batch runs the schedule of a seed.
-func options(seed uint64, trace bool) sim.Options {
-	o := sim.Options{Seed: seed, Trace: trace}
-	if codec != nil && seed%16 == 0 {
-		o.Bytes, o.Codec = true, codec
-	}
-	return o
 }

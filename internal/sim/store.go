@@ -79,6 +79,7 @@ type txn struct {
 	rows   authority.Rows
 	held   []*rowLock
 	from   int64
+	op     *operation    // in the history
 	before authority.Job // as committed before this transaction's commit
 	then   func(committed, unknown bool, answer authority.Answer)
 }
@@ -152,6 +153,9 @@ func (s *store) finish(t *txn, answer authority.Answer) {
 	}
 	s.w.at(s.ready(s.latency()/4), func() {
 		if t.owner.life == t.life {
+			if t.op != nil && !t.op.unknown {
+				t.op.heard = s.w.now
+			}
 			t.then(fate == fateCommitted, fate == fateCommittedUnknown || fate == fateLostUnknown, answer)
 		}
 	})

@@ -64,9 +64,9 @@ type World struct {
 	hashes    map[forge.MessageID]digest.Digest // of every completion that was sent
 	forged    map[digest.Digest]bool            // results that a forger made up
 
-	ids    uint64
-	result Result
-	ops    []operation
+	ids     uint64
+	result  Result
+	history map[forge.LeaseID][]*operation
 }
 
 // Run runs the schedule of a seed to its end.
@@ -85,8 +85,8 @@ func newWorld(opts Options) *World {
 	w := &World{
 		opts: opts, rng: rand.New(rand.NewPCG(opts.Seed, 0x666f726765)), faulty: true,
 		boxes: map[forge.AttemptID]*sandbox{}, resyncing: map[forge.LeaseID]bool{},
-		renewedAt: map[forge.LeaseID]int64{},
-		hashes:    map[forge.MessageID]digest.Digest{}, forged: map[digest.Digest]bool{},
+		renewedAt: map[forge.LeaseID]int64{}, history: map[forge.LeaseID][]*operation{},
+		hashes: map[forge.MessageID]digest.Digest{}, forged: map[digest.Digest]bool{},
 	}
 	w.result.Seed = opts.Seed
 	w.shape = drawShape(w.rng)

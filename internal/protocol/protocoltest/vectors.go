@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/forgeyard/forgeyard/internal/digest"
@@ -147,4 +150,53 @@ func VectorFiles(dir string) (map[string]inspect.VectorFile, error) {
 		files[filepath.Base(name)] = f
 	}
 	return files, nil
+}
+
+// EnumerationFileName lists what every number means.
+const EnumerationFileName = "enumerations.tsv"
+
+// Enumerations lists the numbers of every enumeration that is found in a wire struct, with their names.
+func Enumerations() string {
+	found := map[string]reflect.Type{}
+	for _, tag := range wire.Tags() {
+		w, _ := wire.New(tag)
+		findEnums(reflect.TypeOf(w).Elem(), found)
+	}
+	for _, info := range protocol.StreamKinds() {
+		if head, ok := wire.NewStreamHead(info.Kind); ok {
+			findEnums(reflect.TypeOf(head).Elem(), found)
+		}
+	}
+	var out strings.Builder
+	out.WriteString("# Enumerations: wire type, number, name. Lines are only ever added.\n")
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		for n := uint64(1); n < 256; n++ {
+			v := reflect.New(found[name]).Elem()
+			v.SetUint(n)
+			if text := fmt.Sprint(v.Interface()); enumNamed(text) {
+				fmt.Fprintf(&out, "%s\t%d\t%s\n", name, n, text)
+			}
+		}
+	}
+	return out.String()
+}
+
+// enumNamed reports whether a number has a name of its own.
+func enumNamed(text string) bool {
+	return !strings.HasPrefix(text, "unknown(") && !strings.HasPrefix(text, "feature ")
+}
+
+func findEnums(t reflect.Type, found map[string]reflect.Type) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		findEnums(t.Elem(), found)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			findEnums(t.Field(i).Type, found)
+		}
+	case reflect.Uint8, reflect.Uint16:
+		if t.Implements(reflect.TypeFor[fmt.Stringer]()) {
+			found[t.String()] = t
+		}
+	}
 }

@@ -105,7 +105,20 @@ func TestAChangedWireStructNeedsANewSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(current, protocoltest.FingerprintFileName)
+	compareText(t, protocoltest.FingerprintFileName, got)
+}
+
+func TestANumberKeepsItsMeaning(t *testing.T) {
+	got := protocoltest.Enumerations()
+	if strings.Count(got, "\n") < 100 {
+		t.Errorf("only %d numbers were found", strings.Count(got, "\n"))
+	}
+	compareText(t, protocoltest.EnumerationFileName, got)
+}
+
+func compareText(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join(current, name)
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -116,7 +129,7 @@ func TestAChangedWireStructNeedsANewSchema(t *testing.T) {
 		t.Fatalf("%v%s", err, howToChange)
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("wire structs, -committed +this build:\n%s%s", diff, howToChange)
+		t.Errorf("%s, -committed +this build:\n%s%s", name, diff, howToChange)
 	}
 }
 

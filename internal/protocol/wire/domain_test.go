@@ -247,3 +247,39 @@ func TestACoreCannotSendWhatItsPeerWouldRefuse(t *testing.T) {
 		}
 	}
 }
+
+// TestNumbersWithoutADomainNameMeanWhatTheySay: the names of these stand in a table of their own, so a number and its
+// name could part from the value.
+func TestNumbersWithoutADomainNameMeanWhatTheySay(t *testing.T) {
+	for n, want := range []forge.CompletionAnswer{
+		forge.CompletionAccepted, forge.CompletionDuplicate, forge.CompletionStale, forge.CompletionInvalid,
+	} {
+		m, err := travel(t, change(func(w *agentv1.CompletionAckV1) { w.Answer = agentv1.AnswerV1(n + 1) }))
+		if err != nil || m.(*forge.CompletionAck).Answer != want {
+			t.Errorf("%v: %v, %v", agentv1.AnswerV1(n+1), m, err)
+		}
+	}
+	for n, want := range []forge.RecoveryVerdict{forge.RecoveryApplied, forge.RecoveryEnded, forge.RecoveryWaits} {
+		m, err := travel(t, change(func(w *agentv1.RecoveryDecisionsV1) { w.Decisions[0].Verdict = agentv1.RecoveryVerdictV1(n + 1) }))
+		if err != nil || m.(*forge.RecoveryDecisions).Decisions[0].Verdict != want {
+			t.Errorf("%v: %v, %v", agentv1.RecoveryVerdictV1(n+1), m, err)
+		}
+	}
+	for n, want := range []forge.ErrorCode{
+		forge.ErrorUnsupported, forge.ErrorNotYetLog, forge.ErrorNotYetRef, forge.ErrorRate, forge.ErrorInternal,
+	} {
+		m, err := travel(t, change(func(w *protocol.ErrorV1) { w.Code = protocol.ErrorCodeV1(n + 1) }))
+		if err != nil || m.(*forge.Error).Code != want {
+			t.Errorf("%v: %v, %v", protocol.ErrorCodeV1(n+1), m, err)
+		}
+	}
+	for n, want := range []forge.RetryClass{
+		forge.RetryStop, forge.RetryOperator, forge.RetryBackoff, forge.RetryElsewhere, forge.RetryDelayed, forge.RetryRecover,
+		forge.RetryConnection,
+	} {
+		m, err := travel(t, change(func(w *protocol.ErrorV1) { w.Retry = protocol.RetryV1(n + 1) }))
+		if err != nil || m.(*forge.Error).Retry != want {
+			t.Errorf("%v: %v, %v", protocol.RetryV1(n+1), m, err)
+		}
+	}
+}

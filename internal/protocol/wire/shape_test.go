@@ -92,6 +92,19 @@ func TestOnlyTheOfferBringsAnythingToExecute(t *testing.T) {
 	}
 }
 
+// TestNoMessageHoldsAnObject: the bytes of objects follow a message, outside it, and nothing that is framed is large.
+func TestNoMessageHoldsAnObject(t *testing.T) {
+	for _, info := range protocol.Registry() {
+		w, _ := wire.New(protocol.Tag{Type: info.ID, Schema: info.Schema})
+		if paths := free(reflect.TypeOf(w).Elem(), ""); info.Family == protocol.FamilyCAS && len(paths) > 0 {
+			t.Errorf("%s has room for bytes: %v", info.Name, paths)
+		}
+		if info.Max > 256<<10 {
+			t.Errorf("%s may have %d bytes", info.Name, info.Max)
+		}
+	}
+}
+
 // mayHoldText lists the texts and bytes in messages to an agent, with what they are.
 var mayHoldText = map[protocol.TypeID][]string{
 	protocol.TypeHelloAck:          {".Software"},                                // shown

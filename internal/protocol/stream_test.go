@@ -116,6 +116,8 @@ func FuzzStreamHeader(f *testing.F) {
 		f.Add(append(bytes.Clone(raw), raw...))
 	}
 	f.Add([]byte("FY1S\x02\x01\xff\xff"))
+	f.Add([]byte("FY1S\x05\x00\x00\x00"))
+	f.Add([]byte("FY1S\x00\x00\x00\x00"))
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		r := bytes.NewReader(stream)

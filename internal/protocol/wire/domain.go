@@ -13,12 +13,16 @@ import (
 func FromDomain(m forge.Message) (protocol.Domain, error) {
 	w := fromDomain(m)
 	if w == nil {
-		return nil, fmt.Errorf("%w: %T is no message", protocol.ErrInvalid, m)
+		return nil, noMessage(m)
 	}
 	if err := w.Validate(); err != nil {
 		return nil, fmt.Errorf("convert %T: %w", m, err)
 	}
 	return w, nil
+}
+
+func noMessage(m forge.Message) error {
+	return fmt.Errorf("%w: %T is no message", protocol.ErrInvalid, m)
 }
 
 func fromDomain(m forge.Message) protocol.Domain {

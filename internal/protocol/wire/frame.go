@@ -10,9 +10,9 @@ import (
 // EncodeFrame appends a domain frame to dst as bytes: header, envelope, payload. It refuses what the peer would refuse.
 // On an error it returns dst as it was.
 func EncodeFrame(dst []byte, f forge.Frame, version protocol.Version, sentAtMs int64) ([]byte, error) {
-	w, err := FromDomain(f.Body)
-	if err != nil {
-		return dst, err
+	w := fromDomain(f.Body)
+	if w == nil {
+		return dst, noMessage(f.Body)
 	}
 	return protocol.AppendFrame(dst, protocol.NewEnvelope(version, f, sentAtMs), w)
 }

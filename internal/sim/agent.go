@@ -37,6 +37,7 @@ type host struct {
 	boxes    []*sandbox
 	isolated bool // no new connection gets out
 	started  int
+	part     int  // of the world, in an exploration
 	removed  bool // an operator has found the copy
 }
 
@@ -166,9 +167,11 @@ func (p *process) handle(e core.Event) {
 		return
 	}
 	if p.paused {
+		p.w.explore.touch(p.host.part)
 		p.backlog = append(p.backlog, func() { p.handle(e) })
 		return
 	}
+	p.w.explore.touch(p.host.part)
 	effects := p.core.Step(p.host.now(), e)
 	p.w.afterStep(p, e, effects)
 	for _, effect := range slices.Clone(effects) {
@@ -184,7 +187,7 @@ func (p *process) arm() {
 		return
 	}
 	p.armed = wake
-	p.w.at(p.host.clock.when(max(wake, p.host.now())), func() {
+	p.w.timer(p.host.clock.when(max(wake, p.host.now())), func() {
 		if p.alive && p.armed == wake {
 			p.armed = forge.Never
 			p.handle(core.Tick{})
@@ -276,7 +279,7 @@ func (p *process) onDisk(do func()) {
 			do()
 		}
 	}
-	p.w.at(p.diskAt, step)
+	p.w.inOrder(-p.host.part, p.diskAt, step)
 }
 
 // journal makes a record durable.

@@ -116,6 +116,8 @@ func (w *World) checkJob(t *txn) {
 		w.violate("cancelled-again", "job %s is ready although its cancel is known (%T)", short(old.ID.ULID), t.cmd)
 	case old.CancelRequested && old.State == forge.JobOffered && r.Value.State == forge.JobActive:
 		w.violate("cancelled-again", "an offer of job %s is accepted although its cancel is known", short(old.ID.ULID))
+	case r.Value.UserRetries > uint32(r.Value.Retry.Max) || r.Value.InfraRetries > uint32(r.Value.Retry.Infra):
+		w.violate("I30", "job %s is tried again beyond its budget", short(old.ID.ULID))
 	case old.CancelRequested && old.State != forge.JobOffered && r.Value.State == forge.JobOffered:
 		w.violate("cancelled-again", "job %s is offered although its cancel is known", short(old.ID.ULID))
 	}
@@ -158,8 +160,12 @@ func (w *World) checkGrants(t *txn, answer authority.Answer, old, now authority.
 
 // checkSlots: a runner never holds more leases than it has slots.
 func (w *World) checkSlots(runner forge.RunnerID) {
-	if open, slots := w.store.openOf(runner)+1, row(w.store.runners, runner).value.Slots; open > slots {
-		w.violate("slots", "runner %s gets lease %d of %d", short(runner.ULID), open, slots)
+	r := row(w.store.runners, runner).value
+	if open := w.store.openOf(runner) + 1; open > r.Slots {
+		w.violate("slots", "runner %s gets lease %d of %d", short(runner.ULID), open, r.Slots)
+	}
+	if r.Disabled || r.Revoked {
+		w.violate("I22", "runner %s gets a lease although it is disabled", short(runner.ULID))
 	}
 }
 
@@ -350,7 +356,7 @@ func (w *World) sawExit(p *process, code core.ExitCode) {
 
 // quiet reports whether everything has ended.
 func (w *World) quiet() bool {
-	if w.result.Steps%16 != 0 || len(w.store.open) > 0 || len(w.living) > 0 {
+	if w.explore == nil && w.result.Steps%16 != 0 || len(w.store.open) > 0 || len(w.living) > 0 {
 		return false
 	}
 	for _, j := range w.jobs {

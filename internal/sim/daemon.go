@@ -73,6 +73,7 @@ func (d *daemon) handle(e core.Event) {
 	if !d.alive {
 		return
 	}
+	d.w.explore.touch(partDaemon + d.number)
 	for _, effect := range d.core.Step(d.now(), e) {
 		d.carryOut(effect)
 	}
@@ -88,7 +89,7 @@ func (d *daemon) arm() {
 	}
 	d.armed = wake
 	life := d.life
-	d.w.at(d.clock.when(max(wake, d.now())), func() {
+	d.w.timer(d.clock.when(max(wake, d.now())), func() {
 		if d.life == life && d.armed == wake {
 			d.armed = forge.Never
 			d.handle(core.Tick{})
@@ -111,7 +112,6 @@ func (d *daemon) carryOut(effect core.Effect) {
 		})
 	case core.Send:
 		if c := d.conns[e.Conn]; c != nil {
-			d.w.sawAnswer(d, c, e.Frame)
 			c.send(daemonSide, e.Frame)
 		}
 	case core.SendOffer:
@@ -121,7 +121,7 @@ func (d *daemon) carryOut(effect core.Effect) {
 	case core.Close:
 		if c := d.conns[e.Conn]; c != nil {
 			d.w.logf("daemon %d closes conn %d of agent %s: %v", d.number, c.id, c.agent.name, e.Reason)
-			d.w.sawClose(e.Reason)
+			d.w.sawClose(c, e.Reason)
 			delete(d.conns, e.Conn)
 			c.close(daemonSide, e.Reason)
 		}

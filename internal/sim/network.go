@@ -69,6 +69,9 @@ func (c *conn) arrival(from int) int64 {
 	return c.last[from]
 }
 
+// channel numbers the control stream of a direction.
+func (c *conn) channel(from int) int { return 2*int(c.id) + from }
+
 // send carries a frame to the other side.
 func (c *conn) send(from int, f forge.Frame) {
 	if c.cut[from] || !c.up[from] {
@@ -84,7 +87,7 @@ func (c *conn) send(from int, f forge.Frame) {
 		f = through
 	}
 	at := c.arrival(from)
-	c.w.at(at, func() { c.deliver(from, f) })
+	c.w.inOrder(c.channel(from), at, func() { c.deliver(from, f) })
 	if c.w.faulty && c.w.shape.duplicates && c.w.chance(12) {
 		c.w.result.Faults[FaultDuplicate]++
 		c.w.at(at+int64(c.w.between(0, 10*time.Second)), func() { c.deliver(from, f) })
@@ -121,7 +124,11 @@ func (c *conn) close(side int, reason forge.CloseReason) {
 	if c.cut[side] {
 		at, reason = c.w.now+int64(idleTimeout), forge.CloseLost
 	}
-	c.w.at(at, func() { c.hear(other, reason) })
+	if c.cut[side] {
+		c.w.timer(at, func() { c.hear(other, reason) })
+		return
+	}
+	c.w.inOrder(c.channel(side), at, func() { c.hear(other, reason) })
 }
 
 // hear tells a side that the connection is gone.

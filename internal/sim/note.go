@@ -161,10 +161,16 @@ func (w *World) sawAtDaemon(d *daemon, c *conn, f forge.Frame) {
 	}
 }
 
-func (w *World) sawAnswer(*daemon, *conn, forge.Frame) {}
-
-func (w *World) sawClose(reason forge.CloseReason) {
-	w.reachIf(reason == forge.CloseFenced || reason == forge.CloseSessionSuperseded, MessageFenced)
+// sawClose: no newest connection is stopped by an older one.
+func (w *World) sawClose(c *conn, reason forge.CloseReason) {
+	if reason != forge.CloseFenced && reason != forge.CloseSessionSuperseded {
+		return
+	}
+	w.reach(MessageFenced)
+	s := row(w.store.sessions, c.agent.runner.id).value
+	if s.Session == c.agent.session && s.TransportSeq == c.seq {
+		w.violate("older-stops-newer", "connection %d of agent %s is closed as %v although it speaks for its runner", c.seq, c.agent.name, reason)
+	}
 }
 
 func (w *World) sawAudit(kind authority.Audit) {

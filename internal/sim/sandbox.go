@@ -99,7 +99,7 @@ func (b *sandbox) arm() {
 	if wake == forge.Never {
 		return
 	}
-	b.w.at(b.host.clock.when(max(wake, b.host.now())), func() {
+	b.w.timer(b.host.clock.when(max(wake, b.host.now())), func() {
 		if !b.gone && b.dog.Wake() == wake {
 			b.wakeDog()
 		}
@@ -107,6 +107,7 @@ func (b *sandbox) arm() {
 }
 
 func (b *sandbox) wakeDog() {
+	b.w.explore.touch(b.host.part)
 	if b.stalled {
 		return
 	}
@@ -140,6 +141,7 @@ func (b *sandbox) bite(soft bool) {
 
 // start releases the workload, unless it is too late for that.
 func (b *sandbox) start() {
+	b.w.explore.touch(b.host.part)
 	w := b.w
 	if b.stalled {
 		b.stalled = false
@@ -179,6 +181,7 @@ func (b *sandbox) write(n int) {
 }
 
 func (b *sandbox) move(deadline forge.Instant) {
+	b.w.explore.touch(b.host.part)
 	if b.gone {
 		return
 	}
@@ -191,6 +194,7 @@ func (b *sandbox) move(deadline forge.Instant) {
 
 // stopFor passes a stop on: soft signal, grace, hard kill. What has not started yet never will.
 func (b *sandbox) stopFor(reason forge.CancelReason) {
+	b.w.explore.touch(b.host.part)
 	w := b.w
 	if b.gone || b.stop != forge.CancelNone {
 		return
@@ -217,6 +221,7 @@ func (b *sandbox) vanish() {
 
 // end is the end of every process of it. The owner hears of it, if it lives.
 func (b *sandbox) end(result forge.Result) {
+	b.w.explore.touch(b.host.part)
 	if b.gone {
 		return
 	}

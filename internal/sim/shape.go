@@ -96,7 +96,9 @@ func (w *World) start() {
 		on := drawTrigger(w.rng, kind)
 		w.after(at, func() { w.armed = append(w.armed, armedFault{kind: kind, on: on}) })
 	}
-	w.after(w.shape.horizon, w.heal)
+	if w.faulty {
+		w.after(w.shape.horizon, w.heal)
+	}
 }
 
 // drawClock draws a clock at one of the ends of what we assume, or between.
@@ -118,7 +120,7 @@ func (w *World) addRunner(name string) {
 func (w *World) newHost(name string, r *simRunner) *host {
 	return &host{
 		w: w, name: name, runner: r, clock: w.drawClock(), boot: forge.BootID{ULID: w.ulid()},
-		folder: folder{id: forge.StateFolderID{ULID: w.ulid()}},
+		folder: folder{id: forge.StateFolderID{ULID: w.ulid()}}, part: partHost + len(w.runners),
 	}
 }
 

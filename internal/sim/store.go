@@ -103,6 +103,7 @@ func (s *store) latency() int64 { return int64(s.w.rng.IntN(2_000_000)) + 20_000
 
 // advance runs the next statement, or all of them in serial mode.
 func (s *store) advance(t *txn) {
+	s.w.explore.touch(partStore)
 	if t.owner.life != t.life {
 		s.release(t)
 		return
@@ -135,8 +136,12 @@ func (s *store) apply(t *txn) {
 
 // finish commits and answers. A fault may take the commit, the answer, or both.
 func (s *store) finish(t *txn, answer authority.Answer) {
+	s.w.explore.touch(partStore)
 	dead := t.owner.life != t.life
 	fate := s.w.drawFate(dead)
+	if s.w.loseAnswer {
+		s.w.loseAnswer, fate = false, fateCommittedUnknown
+	}
 	if s.duplicateOpen(t) {
 		fate = fateRefused
 	}
@@ -291,6 +296,7 @@ func (s *store) snapshot(d *daemon, runner forge.RunnerID, then func(*core.Snaps
 		if d.life != life {
 			return
 		}
+		s.w.explore.touch(partStore)
 		snap := s.take(runner)
 		s.w.at(s.ready(s.latency()/2), func() {
 			if d.life == life {

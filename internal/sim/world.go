@@ -47,16 +47,18 @@ type World struct {
 	seq   uint64
 	queue queue
 
-	store     *store
-	daemons   []*daemon
-	runners   []*simRunner
-	jobs      []*simJob
-	conns     []*conn
-	faulty    bool // faults may still happen
-	forging   bool // the next accepted completion comes again, changed
-	uncertain bool // commits lose their answers
-	boxes     map[forge.AttemptID]*sandbox
-	living    []*sandbox // whose workload is alive
+	store      *store
+	daemons    []*daemon
+	runners    []*simRunner
+	jobs       []*simJob
+	conns      []*conn
+	faulty     bool // faults may still happen
+	explore    *explorer
+	loseAnswer bool // of the next commit
+	forging    bool // the next accepted completion comes again, changed
+	uncertain  bool // commits lose their answers
+	boxes      map[forge.AttemptID]*sandbox
+	living     []*sandbox // whose workload is alive
 
 	armed     []armedFault
 	renewedAt map[forge.LeaseID]int64           // true time of the latest renewal that was committed
@@ -82,14 +84,18 @@ func Run(opts Options) Result {
 }
 
 func newWorld(opts Options) *World {
+	rng := rand.New(rand.NewPCG(opts.Seed, 0x666f726765))
+	return emptyWorld(opts, rng, drawShape(rng))
+}
+
+func emptyWorld(opts Options, rng *rand.Rand, s shape) *World {
 	w := &World{
-		opts: opts, rng: rand.New(rand.NewPCG(opts.Seed, 0x666f726765)), faulty: true,
+		opts: opts, rng: rng, shape: s, faulty: true,
 		boxes: map[forge.AttemptID]*sandbox{}, resyncing: map[forge.LeaseID]bool{},
 		renewedAt: map[forge.LeaseID]int64{}, history: map[forge.LeaseID][]*operation{},
 		hashes: map[forge.MessageID]digest.Digest{}, forged: map[digest.Digest]bool{},
 	}
 	w.result.Seed = opts.Seed
-	w.shape = drawShape(w.rng)
 	w.opts.Bytes = opts.Bytes || opts.Seed%bytesEvery == 0
 	w.store = newStore(w)
 	return w
@@ -98,7 +104,10 @@ func newWorld(opts Options) *World {
 // loop takes events in the order of their time until nothing is left to do, or something broke.
 func (w *World) loop() {
 	for w.result.Violation == nil {
-		e, ok := w.queue.pop()
+		e, ok := w.next()
+		if w.explore != nil && w.explore.pruned {
+			return
+		}
 		if !ok {
 			w.violate("I07", "nothing is left to happen, but not everything has ended")
 			return
@@ -131,12 +140,37 @@ const (
 	maxSteps = 400_000
 )
 
-// after plans something for a later moment.
-func (w *World) after(d time.Duration, do func()) { w.at(w.now+int64(d), do) }
+// next takes the event that comes next.
+func (w *World) next() (event, bool) {
+	if w.explore != nil {
+		return w.explore.next(w)
+	}
+	return w.queue.pop()
+}
 
-func (w *World) at(when int64, do func()) {
+// longWait: what takes longer is a matter of clocks, not of what is on its way.
+const longWait = 20 * time.Millisecond
+
+// after plans something for a later moment.
+func (w *World) after(d time.Duration, do func()) {
+	w.plan(event{at: w.now + int64(d), timer: d > longWait, do: do})
+}
+
+// at plans something that is on its way and arrives about then.
+func (w *World) at(when int64, do func()) { w.plan(event{at: when, do: do}) }
+
+// inOrder plans something that arrives behind everything before it on a channel.
+func (w *World) inOrder(channel int, when int64, do func()) {
+	w.plan(event{at: when, channel: channel, do: do})
+}
+
+// timer plans what a clock does.
+func (w *World) timer(when int64, do func()) { w.plan(event{at: when, timer: true, do: do}) }
+
+func (w *World) plan(e event) {
 	w.seq++
-	w.queue.push(event{at: max(when, w.now), seq: w.seq, do: do})
+	e.at, e.seq, e.label = max(e.at, w.now), w.seq, w.explore.child()
+	w.queue.push(e)
 }
 
 // violate records the first violation. The schedule ends with it.
@@ -176,7 +210,7 @@ func (w *World) between(low, high time.Duration) time.Duration {
 }
 
 // chance is true in one of n cases.
-func (w *World) chance(n int) bool { return w.rng.IntN(n) == 0 }
+func (w *World) chance(n int) bool { return w.explore == nil && w.rng.IntN(n) == 0 }
 
 // ulid returns a new id. Ids count upward, so that a trace reads well.
 func (w *World) ulid() forge.ULID {
@@ -215,9 +249,12 @@ func (c clock) when(i forge.Instant) int64 {
 
 // event is something that will happen.
 type event struct {
-	at  int64
-	seq uint64
-	do  func()
+	at      int64
+	seq     uint64
+	channel int    // events of one channel come in order; zero is none
+	timer   bool   // happens when its time has come, not when it arrives
+	label   uint64 // in an exploration: what caused it
+	do      func()
 }
 
 // queue is a binary heap of events by time, then by order of planning.

@@ -52,8 +52,8 @@ func (t *attempt) mayLive() bool {
 	return t.granted && t.frozen == nil && !t.stale
 }
 
-// offered takes an offer, or rejects it. A lease id is taken once in the life of a process: a copy of an offer that was
-// already taken starts nothing.
+// offered takes an offer, or rejects it. A lease id is taken up once in the life of a process: a copy of an offer that was
+// already taken or rejected starts nothing.
 func (a *Agent) offered(m *forge.LeaseOffer) {
 	if a.taken[m.Context.Lease] {
 		if a.findLease(m.Context.Lease) == nil {
@@ -61,12 +61,12 @@ func (a *Agent) offered(m *forge.LeaseOffer) {
 		}
 		return
 	}
+	a.taken[m.Context.Lease] = true
 	spec, reason := a.admit(m)
 	if reason != 0 {
 		a.reject(m.Context, reason)
 		return
 	}
-	a.taken[m.Context.Lease] = true
 	a.attempts = append(a.attempts, &attempt{ctx: m.Context, bytes: m.Spec, spec: spec, state: forge.AttemptOffered, logNext: 1})
 	a.queue(intent{kind: intentAccept, context: m.Context, id: a.messageID()})
 }

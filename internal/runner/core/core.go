@@ -58,7 +58,7 @@ type Agent struct {
 	link     link
 	digest   digest.Digest // of the capabilities
 	attempts []*attempt
-	taken    map[forge.LeaseID]bool // every lease id this process ever took; 16 bytes each
+	taken    map[forge.LeaseID]bool // every lease id this process ever took or rejected; 16 bytes each
 	previous []Record               // of earlier processes, until a daemon has decided
 	killed   bool                   // nothing of them is left alive
 	draining bool

@@ -213,10 +213,11 @@ func (a *Agent) expect(r request) {
 	a.link.outstanding = append(a.link.outstanding, r)
 }
 
-// answered takes the request that re answers off the list.
-func (a *Agent) answered(re forge.MessageID, kind requestKind) (request, bool) {
+// answered takes the request that re answers off the list. An answer to another transmission leaves it there, so that
+// its time still runs.
+func (a *Agent) answered(re forge.MessageID, kind requestKind, nonce forge.Nonce) (request, bool) {
 	for i, r := range a.link.outstanding {
-		if r.id == re && r.kind == kind {
+		if r.id == re && r.kind == kind && r.nonce == nonce {
 			a.link.outstanding = slices.Delete(a.link.outstanding, i, i+1)
 			return r, true
 		}

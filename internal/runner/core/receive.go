@@ -26,11 +26,11 @@ func (a *Agent) received(now forge.Instant, e Received) {
 	case *forge.LeaseAcceptAck:
 		a.acceptAnswered(re, m)
 	case *forge.HeartbeatAck:
-		if r, ok := a.answered(re, requestHeartbeat); ok && r.nonce == m.Nonce {
+		if r, ok := a.answered(re, requestHeartbeat, m.Nonce); ok {
 			a.verdicts(r, m.Verdicts)
 		}
 	case *forge.PhaseAck:
-		a.answered(re, requestPhase)
+		a.answered(re, requestPhase, 0)
 	case *forge.LogAck:
 		if t := a.find(m.Attempt); t != nil && m.Next > t.logNext {
 			t.logNext = m.Next
@@ -38,7 +38,7 @@ func (a *Agent) received(now forge.Instant, e Received) {
 		}
 	case *forge.LogFinalAck:
 		if t := a.find(m.Attempt); t != nil {
-			a.answered(re, requestLogFinal)
+			a.answered(re, requestLogFinal, 0)
 			t.sealed = true
 			a.sendCompletion(t)
 		}
@@ -64,7 +64,7 @@ func (a *Agent) received(now forge.Instant, e Received) {
 // registered: the daemon has made this connection the voice of the runner. The first thing to say is what we hold.
 func (a *Agent) registered(re forge.MessageID, m *forge.RegistrationAccepted) {
 	l := &a.link
-	if _, ok := a.answered(re, requestRegister); !ok || l.state != forge.ConnRegistering {
+	if _, ok := a.answered(re, requestRegister, 0); !ok || l.state != forge.ConnRegistering {
 		return
 	}
 	a.policy = m.Policy
@@ -76,8 +76,8 @@ func (a *Agent) registered(re forge.MessageID, m *forge.RegistrationAccepted) {
 // resynced takes the verdicts and takes up everything that waits for an answer.
 func (a *Agent) resynced(now forge.Instant, re forge.MessageID, m *forge.ResyncReply) {
 	l := &a.link
-	r, ok := a.answered(re, requestResync)
-	if !ok || r.nonce != m.Nonce || l.state != forge.ConnResyncing {
+	r, ok := a.answered(re, requestResync, m.Nonce)
+	if !ok || l.state != forge.ConnResyncing {
 		return
 	}
 	a.verdicts(r, m.Verdicts)
@@ -122,7 +122,7 @@ func (a *Agent) verdicts(r request, list []forge.LeaseVerdict) {
 // acceptAnswered: the daemon has said whether the offer is ours. A refusal of something that runs is not about the
 // lease that runs: a newer grant exists.
 func (a *Agent) acceptAnswered(re forge.MessageID, m *forge.LeaseAcceptAck) {
-	r, ok := a.answered(re, requestAccept)
+	r, ok := a.answered(re, requestAccept, m.Nonce)
 	t := a.findLease(m.Lease)
 	if t == nil {
 		return
@@ -133,7 +133,7 @@ func (a *Agent) acceptAnswered(re forge.MessageID, m *forge.LeaseAcceptAck) {
 		}
 		return
 	}
-	if !ok || r.nonce != m.Nonce {
+	if !ok {
 		return
 	}
 	a.grant(t, r.sent, m.HardTTL)
@@ -142,7 +142,7 @@ func (a *Agent) acceptAnswered(re forge.MessageID, m *forge.LeaseAcceptAck) {
 
 // completionAnswered: whatever the answer, this completion has been heard, and nothing else ends it.
 func (a *Agent) completionAnswered(re forge.MessageID, m *forge.CompletionAck) {
-	a.answered(re, requestCompletion)
+	a.answered(re, requestCompletion, 0)
 	t := a.find(m.Attempt)
 	if t == nil || t.frozen == nil || t.frozen.Message != m.Message {
 		return
@@ -157,7 +157,7 @@ func (a *Agent) failed(now forge.Instant, re forge.MessageID, m *forge.Error) {
 		if r.id != re {
 			continue
 		}
-		a.answered(re, r.kind)
+		a.answered(re, r.kind, r.nonce)
 		t := a.find(r.attempt)
 		if t == nil || t.frozen == nil {
 			return

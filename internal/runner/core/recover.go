@@ -18,7 +18,7 @@ func (a *Agent) recovery() *forge.RecoverAttempts {
 
 // recovered: whatever the daemon decided, those attempts are over here.
 func (a *Agent) recovered(re forge.MessageID) {
-	if _, ok := a.answered(re, requestRecover); !ok {
+	if _, ok := a.answered(re, requestRecover, 0); !ok {
 		return
 	}
 	n := min(len(a.previous), forge.MaxRecovered)

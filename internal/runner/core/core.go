@@ -108,7 +108,7 @@ func (a *Agent) Step(now forge.Instant, event Event) []Effect {
 	default:
 		a.attemptEvent(now, event)
 	}
-	a.want()
+	a.want(now)
 	return a.effects
 }
 

@@ -16,7 +16,8 @@ type link struct {
 	up       bool
 	old      uint64 // the one before, until the newest is registered; 0 is none
 	state    forge.ConnectionState
-	wanted   bool // a Want is out
+	wanted   bool          // a Want is out
+	writeBy  forge.Instant // with wanted: when we stop waiting for the Writable
 	nextDial forge.Instant
 	failures int
 	endpoint int
@@ -51,7 +52,13 @@ const (
 
 // wake is when tickLink has something to do.
 func (l *link) wake() forge.Instant {
-	wake := l.nextDial
+	wake := forge.Never
+	if !l.dialing {
+		wake = l.nextDial
+	}
+	if l.wanted {
+		wake = min(wake, l.writeBy)
+	}
 	if l.up && l.state == forge.ConnActive {
 		wake = min(wake, l.nextBeat)
 	}
@@ -61,14 +68,11 @@ func (l *link) wake() forge.Instant {
 	return wake
 }
 
-// tickLink dials, notices unanswered requests, and lets the heart beat.
+// tickLink dials, notices requests that nobody takes or answers, and lets the heart beat.
 func (a *Agent) tickLink(now forge.Instant) {
 	l := &a.link
-	for i := range l.outstanding {
-		if now >= l.outstanding[i].due {
-			a.hangUp(now, forge.CloseLost)
-			break
-		}
+	if l.overdue(now) {
+		a.hangUp(now, forge.CloseLost)
 	}
 	if l.up && l.state == forge.ConnActive && now >= l.nextBeat {
 		l.beat = true
@@ -77,6 +81,12 @@ func (a *Agent) tickLink(now forge.Instant) {
 	if now >= l.nextDial && !l.dialing {
 		a.dial(now)
 	}
+}
+
+// overdue reports whether something was not written or not answered in time.
+func (l *link) overdue(now forge.Instant) bool {
+	late := func(r request) bool { return now >= r.due }
+	return l.wanted && now >= l.writeBy || slices.ContainsFunc(l.outstanding, late)
 }
 
 // dial opens a connection beside whatever stands.
@@ -105,6 +115,7 @@ func (a *Agent) connected(now forge.Instant, e Connected) {
 		l.old = l.seq
 	}
 	l.dialing, l.up, l.seq = false, true, e.Seq
+	l.nextDial = forge.Never
 	l.state, l.wanted = forge.ConnRegistering, false
 	l.outstanding = l.outstanding[:0]
 	l.clear()
@@ -127,7 +138,8 @@ func (a *Agent) closed(now forge.Instant, e Closed) {
 	case l.dialing && e.Seq == l.lastSeq:
 		l.dialing = false
 		if l.up {
-			return // the present connection goes on
+			a.dialElsewhere(now.Add(a.backoff())) // the present connection goes on
+			return
 		}
 	case l.up && e.Seq == l.seq:
 		a.down()
@@ -164,6 +176,10 @@ func (a *Agent) afterClose(now forge.Instant, reason forge.CloseReason) {
 	if l.dialing {
 		return
 	}
+	if l.nextDial != forge.Never && reason.Retry() != forge.RetryStop {
+		l.nextDial = min(l.nextDial, now.Add(a.patience(now))) // as a GoAway has said
+		return
+	}
 	var wait time.Duration
 	switch reason.Retry() {
 	case forge.RetryStop:
@@ -180,11 +196,19 @@ func (a *Agent) afterClose(now forge.Instant, reason forge.CloseReason) {
 		wait = slowRetry/2 + a.jitter(slowRetry/2)
 	case forge.RetryElsewhere:
 		wait = a.jitter(baseBackoff)
+		if l.failures++; l.failures > a.cfg.Endpoints {
+			wait = a.backoff() // there is no better one
+		}
 	default:
 		wait = a.backoff()
 	}
-	l.endpoint = (l.endpoint + 1) % max(a.cfg.Endpoints, 1)
-	l.nextDial = now.Add(min(wait, a.patience(now)))
+	a.dialElsewhere(now.Add(min(wait, a.patience(now))))
+}
+
+// dialElsewhere plans a connection to the next endpoint.
+func (a *Agent) dialElsewhere(at forge.Instant) {
+	a.link.endpoint = (a.link.endpoint + 1) % max(a.cfg.Endpoints, 1)
+	a.link.nextDial = at
 }
 
 // backoff draws the wait before the next try from the whole range below a doubling bound.

@@ -58,12 +58,12 @@ func (a *Agent) pending() bool {
 }
 
 // want asks for a Writable if there is something to say.
-func (a *Agent) want() {
+func (a *Agent) want(now forge.Instant) {
 	l := &a.link
 	if a.stopped || !l.up || l.wanted || !a.pending() {
 		return
 	}
-	l.wanted = true
+	l.wanted, l.writeBy = true, now.Add(a.policy.Request)
 	a.emit(Want{Seq: l.seq})
 }
 

@@ -27,6 +27,7 @@ func (a *Agent) received(now forge.Instant, e Received) {
 		a.acceptAnswered(re, m)
 	case *forge.HeartbeatAck:
 		if r, ok := a.answered(re, requestHeartbeat, m.Nonce); ok {
+			l.failures = 0 // it has been good for a while
 			a.verdicts(r, m.Verdicts)
 		}
 	case *forge.PhaseAck:
@@ -49,7 +50,7 @@ func (a *Agent) received(now forge.Instant, e Received) {
 	case *forge.Error:
 		a.failed(now, re, m)
 	case *forge.GoAway:
-		l.nextDial = now.Add(m.After + a.jitter(m.Spread))
+		a.dialElsewhere(now.Add(max(m.After, 0) + a.jitter(m.Spread)))
 	case *forge.Drain:
 		a.draining = true
 		a.move(lifecycle.AgentDrain)
@@ -82,7 +83,6 @@ func (a *Agent) resynced(now forge.Instant, re forge.MessageID, m *forge.ResyncR
 	}
 	a.verdicts(r, m.Verdicts)
 	l.state = forge.ConnActive
-	l.failures = 0
 	l.nextBeat = now.Add(a.jitter(a.policy.Renew))
 	a.move(lifecycle.AgentSync)
 	if a.draining {

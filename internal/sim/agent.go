@@ -239,7 +239,7 @@ func (p *process) carryOut(effect core.Effect) {
 			delay = w.between(0, 12*time.Second)
 			w.reach(OutboxHeldBack)
 		}
-		w.after(delay, func() { p.handle(core.Writable{Seq: e.Seq}) })
+		w.after(delay, func() { p.handle(core.Writable(e)) })
 	case core.Transmit:
 		w.logf("agent %s ▶ conn seq %d: %s", p.name, e.Seq, described{e.Frame.Body})
 		w.sawTransmit(p, e.Frame)

@@ -22,7 +22,6 @@ type sandbox struct {
 	alive   bool               // the workload runs
 	began   bool               // it ran once
 	gone    bool               // nothing will run any more
-	told    bool               // the owner heard how it ended
 	bitten  bool               // a watchdog signalled the workload while it was alive
 	stalled bool               // pid 1 gets no processor: whatever it has to do waits, the word to start first
 	stop    forge.CancelReason // that reached pid 1 while the workload was alive or before it started

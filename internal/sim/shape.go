@@ -157,7 +157,7 @@ func (w *World) submit(j *simJob) {
 	case 2:
 		job.HardTTL = policy.HardTTL(forge.OfflineAuthorized, 5*time.Minute)
 	}
-	if w.chance(8) || j.endless {
+	if w.chance(4) || j.endless {
 		job.MaxLifetime = w.between(10*time.Second, 3*time.Minute)
 	}
 	job.Retry = &forge.RetryPolicy{
@@ -244,8 +244,10 @@ func drawTrigger(rng *rand.Rand, kind FaultKind) trigger {
 		return []trigger{onCompletion, onReject, onResync, onEnd}[rng.IntN(4)]
 	case FaultStoreStall:
 		return onExpire
+	case FaultPartition:
+		return onAccept
 	default:
-		return onCompletion
+		return []trigger{onCompletion, onAccept}[rng.IntN(2)]
 	}
 }
 

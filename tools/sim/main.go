@@ -3,6 +3,7 @@
 //	sim [-schedules N] [-seed S]       run N schedules from seed S on; exit 1 at a violation
 //	sim -seed S -trace                 run one schedule and print every step of it
 //	sim -mutants [-schedules N] [NAME…]   break one rule after the other; exit 1 if one of them goes unnoticed
+//	sim -explore D [-most N]           run the smallest worlds in every order with up to D deviations, N runs each at most
 //
 // The same seed is the same schedule, step for step, on every machine.
 package main
@@ -22,6 +23,8 @@ func main() {
 	seed := flag.Uint64("seed", 1, "the first seed")
 	trace := flag.Bool("trace", false, "run the schedule of the seed alone and print its steps")
 	mutants := flag.Bool("mutants", false, "apply each mutant (or those named) and demand that it is caught")
+	explore := flag.Int("explore", 0, "run the smallest worlds in every order with up to this many deviations")
+	most := flag.Int("most", 5_000_000, "with -explore, how many runs each world may take")
 	scout := flag.Bool("scout", false, "stop at the first violation, say only when; for -mutants")
 	least := flag.Uint64("least", 0, "fail if an interesting state was reached less often than this")
 	flag.Parse()
@@ -31,6 +34,8 @@ func main() {
 		os.Exit(runTrace(*seed))
 	case *mutants:
 		os.Exit(runMutants(flag.Args(), *schedules, *seed))
+	case *explore > 0:
+		os.Exit(runExplore(*explore, *most))
 	case flag.NArg() > 0:
 		fmt.Fprintf(os.Stderr, "sim: unexpected argument %q; names go with -mutants\n", flag.Arg(0))
 		os.Exit(64)

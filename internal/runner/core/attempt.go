@@ -33,6 +33,7 @@ type attempt struct {
 	asking   bool              // a Completion is on its way
 	finalID  forge.MessageID   // of the LogFinal
 	mendAt   forge.Instant     // when to send again what was too early; zero is never
+	logSeen  forge.LogSeq      // logNext when a heartbeat of this connection last heard that the lease is over
 }
 
 // wake is when guard or mend have something to do.
@@ -93,7 +94,12 @@ func (a *Agent) admit(m *forge.LeaseOffer) (forge.JobSpec, forge.RejectReason) {
 	return spec, reason
 }
 
+// reject gives a lease back. Rejections that cannot be written are bounded: one too many is lost, as it might be on the
+// way.
 func (a *Agent) reject(c forge.AttemptContext, reason forge.RejectReason) {
+	if len(a.link.queue) >= maxQueue {
+		return
+	}
 	a.queue(intent{kind: intentReject, context: c, reason: reason, id: a.messageID()})
 }
 
@@ -129,7 +135,9 @@ func (a *Agent) stop(t *attempt, reason forge.CancelReason) {
 
 // cancelled passes on a cancel that came by itself.
 func (a *Agent) cancelled(m *forge.Cancel) {
-	a.link.cancelAcks = append(a.link.cancelAcks, forge.CancelAck{Attempt: m.Attempt, Lease: m.Lease})
+	if len(a.link.cancelAcks) < maxQueue {
+		a.link.cancelAcks = append(a.link.cancelAcks, forge.CancelAck{Attempt: m.Attempt, Lease: m.Lease})
+	}
 	if t := a.findLease(m.Lease); t != nil && t.ctx.Attempt == m.Attempt {
 		a.stop(t, m.Reason)
 	}
@@ -164,7 +172,7 @@ func (a *Agent) rejectHeld(id forge.AttemptID, reason forge.RejectReason) {
 		a.drop(t)
 	case forge.AttemptAccepted:
 		a.reject(t.ctx, reason)
-		t.stale = true
+		t.stale, t.giveUp = true, reason
 		a.cleanUp(t)
 	case forge.AttemptPreparing:
 		t.giveUp = reason
@@ -269,6 +277,9 @@ func (a *Agent) ended(t *attempt, e WorkloadEnded) {
 		CancelSeen: e.StopSeen == forge.CancelUser && !e.Bitten,
 	}
 	t.frozen.Result.Class = e.class()
+	if t.giveUp != 0 && t.frozen.Result.Class == forge.Signal {
+		t.frozen.Result.Class = forge.Interrupted // by us: it had started while it was given back
+	}
 	a.phase(t, lifecycle.AttemptUpload)
 	a.record(t)
 }
@@ -308,6 +319,19 @@ func (a *Agent) sealLog(t *attempt) {
 		t.finalID = a.messageID()
 	}
 	a.queue(intent{kind: intentLogFinal, context: t.ctx, id: t.finalID})
+}
+
+// leaveLog gives up the rest of a log whose lease is over once nothing of it was stored from one heartbeat to the next: a
+// log that the daemon has closed takes no frame, and the answer to the completion is final either way.
+func (a *Agent) leaveLog(t *attempt) {
+	if !t.durable || t.sealed {
+		return
+	}
+	if t.logSeen == t.logNext {
+		t.sealed = true
+		a.sendCompletion(t)
+	}
+	t.logSeen = t.logNext
 }
 
 // sendCompletion asks for acceptance once the log is sealed.

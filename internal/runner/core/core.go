@@ -26,6 +26,8 @@ import (
 const (
 	// MaxOutstanding is how many requests may await an answer on one connection.
 	MaxOutstanding = 512
+	// maxQueue is how many rejections, and how many acknowledgements of cancels, may wait to be written.
+	maxQueue = 1024
 	// baseBackoff and maxBackoff bound the wait before a new connection is tried; the wait is drawn from the whole range
 	// below, so that a crowd of agents does not come back in step.
 	baseBackoff = 500 * time.Millisecond

@@ -5,7 +5,8 @@ import (
 )
 
 // outbox is what waits to be said on the newest connection, as intentions: the body of a message is built when it is
-// written, so that it never says what was true some time ago. Each list is bounded by the attempts an agent may hold.
+// written, so that it never says what was true some time ago. Each list is bounded, by the attempts that an agent may
+// hold or by maxQueue.
 type outbox struct {
 	register   bool
 	resync     bool

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"slices"
+
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/lifecycle"
 )
@@ -89,6 +91,7 @@ func (a *Agent) resynced(now forge.Instant, re forge.MessageID, m *forge.ResyncR
 		a.move(lifecycle.AgentDrain)
 	}
 	for _, t := range a.attempts {
+		t.logSeen = 0
 		a.takeUp(t)
 	}
 	l.recover = len(a.previous) > 0
@@ -99,6 +102,10 @@ func (a *Agent) verdicts(r request, list []forge.LeaseVerdict) {
 	for _, v := range list {
 		t := a.findLease(v.Lease)
 		if t == nil {
+			continue
+		}
+		if t.stale && v.Verdict != forge.VerdictStale {
+			a.reject(t.ctx, max(t.giveUp, forge.RejectOther)) // we gave it back, and nobody heard
 			continue
 		}
 		switch v.Verdict {
@@ -115,6 +122,9 @@ func (a *Agent) verdicts(r request, list []forge.LeaseVerdict) {
 			a.stop(t, v.Cancel)
 		case forge.VerdictStale:
 			a.stale(t)
+			if r.kind == requestHeartbeat {
+				a.leaveLog(t)
+			}
 		}
 	}
 }
@@ -150,22 +160,22 @@ func (a *Agent) completionAnswered(re forge.MessageID, m *forge.CompletionAck) {
 	a.finish(t)
 }
 
-// failed: a request could not be answered. What was too early is sent again in a while; anything else of that request
-// is left to the next resync.
+// failed: a request could not be answered. What was too early is sent again in a while, and what the next heartbeat or
+// resync says again needs nothing. Without an answer to anything else nothing would go on: its time runs, and then ends
+// the connection.
 func (a *Agent) failed(now forge.Instant, re forge.MessageID, m *forge.Error) {
-	for _, r := range a.link.outstanding {
-		if r.id != re {
-			continue
-		}
-		a.answered(re, r.kind, r.nonce)
-		t := a.find(r.attempt)
-		if t == nil || t.frozen == nil {
-			return
-		}
-		if m.Code == forge.ErrorNotYetLog {
-			t.sealed = false
-		}
-		t.mendAt = now.Add(mendDelay)
+	i := slices.IndexFunc(a.link.outstanding, func(r request) bool { return r.id == re })
+	if i < 0 {
 		return
+	}
+	switch r := a.link.outstanding[i]; r.kind {
+	case requestHeartbeat, requestPhase:
+		a.answered(re, r.kind, r.nonce)
+	case requestLogFinal, requestCompletion:
+		a.answered(re, r.kind, r.nonce)
+		if t := a.find(r.attempt); t != nil {
+			t.sealed = t.sealed && m.Code != forge.ErrorNotYetLog
+			t.mendAt = now.Add(mendDelay)
+		}
 	}
 }

@@ -16,10 +16,11 @@ type agent struct {
 	t       *testing.T
 	core    *core.Agent
 	now     forge.Instant
-	ttl     time.Duration // that each answer of the scripted daemon grants
-	seq     uint64        // of the newest connection
-	blocked bool          // the control stream takes nothing
-	wants   int           // Wants that were not answered yet
+	policy  forge.LeasePolicy // that the daemon tells
+	ttl     time.Duration     // that each answer of the scripted daemon grants
+	seq     uint64            // of the newest connection
+	blocked bool              // the control stream takes nothing
+	wants   int               // Wants that were not answered yet
 	sent    []forge.Frame
 	effects []core.Effect            // everything else
 	frames  byte                     // counts the frames of the daemon
@@ -60,7 +61,7 @@ func newAgent(t *testing.T, previous ...core.Record) *agent {
 }
 
 func newAgentWith(t *testing.T, cfg core.Config, previous ...core.Record) *agent {
-	return &agent{t: t, core: core.New(cfg, policy, previous), now: start, ttl: time.Minute, acked: map[forge.MessageID]bool{}}
+	return &agent{t: t, core: core.New(cfg, policy, previous), now: start, policy: policy, ttl: time.Minute, acked: map[forge.MessageID]bool{}}
 }
 
 // online returns a process that is registered and resynced.
@@ -201,7 +202,7 @@ func (a *agent) frame(re forge.MessageID, m forge.Message) forge.Frame {
 func (a *agent) register() *forge.Register {
 	a.t.Helper()
 	f, m := sent[*forge.Register](a)
-	a.answer(f.ID, &forge.RegistrationAccepted{Policy: policy})
+	a.answer(f.ID, &forge.RegistrationAccepted{Policy: a.policy})
 	return m
 }
 

@@ -29,7 +29,7 @@ func TestAnIllegalTransitionIsATypedErrorThatNamesMachineStateAndEvent(t *testin
 					t.Errorf("%s: %s in %s:\n%s", m.name, event, name, diff)
 				}
 				if to != state {
-					t.Errorf("%s: the illegal %s moved %s to %s", m.name, event, name, m.names[to])
+					t.Errorf("%s: the illegal %s moved %s to number %d", m.name, event, name, to+1)
 				}
 			}
 		}

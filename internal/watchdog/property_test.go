@@ -12,18 +12,21 @@ import (
 
 // holder is whoever keeps a dog: it wakes when asked to, never late, and knows whether its workload lives.
 type holder struct {
-	t         *rapid.T
-	now       forge.Instant
-	dog       watchdog.Dog
-	softened  bool
-	killedAt  forge.Instant
-	deadlines forge.Instant // the latest deadline seen
+	t        *rapid.T
+	now      forge.Instant
+	dog      watchdog.Dog
+	softened bool
+	killedAt forge.Instant
+	latest   forge.Instant // deadline seen
 }
 
 // wait lets time pass, with a step at each moment that the dog asked for.
 func (h *holder) wait(d time.Duration) {
 	until := h.now.Add(d)
-	for h.dog.Wake() <= until {
+	for wakes := 0; h.dog.Wake() <= until; wakes++ {
+		if wakes > 2 {
+			h.t.Fatalf("asks to be woken at %v for ever", h.dog.Wake())
+		}
 		h.now = max(h.now, h.dog.Wake())
 		h.step()
 	}
@@ -46,10 +49,10 @@ func (h *holder) step() {
 }
 
 func (h *holder) check() {
-	if h.dog.Deadline() < h.deadlines {
-		h.t.Fatalf("the deadline moved back from %v to %v", h.deadlines, h.dog.Deadline())
+	if h.dog.Deadline() < h.latest {
+		h.t.Fatalf("the deadline moved back from %v to %v", h.latest, h.dog.Deadline())
 	}
-	h.deadlines = h.dog.Deadline()
+	h.latest = h.dog.Deadline()
 	if h.killedAt == 0 && h.now >= h.dog.Deadline() {
 		h.t.Fatalf("alive at %v, past the deadline %v", h.now, h.dog.Deadline())
 	}

@@ -17,8 +17,9 @@ type conn struct {
 	folder    forge.StateFolderID
 	start     uint64
 	queue     []forge.Frame
-	current   *request // what is being handled
-	cancelled []forge.LeaseID
+	current   *request          // what is being handled
+	cancelled []forge.LeaseID   // told to stop, as of the latest reading; what has ended since is forgotten
+	told      []forge.LeaseID   // likewise, as of the reading before
 	condemned forge.CloseReason // to be closed for this at closeAt
 	closeAt   forge.Instant
 }
@@ -118,7 +119,10 @@ func (d *Daemon) command(now forge.Instant, c *conn, m forge.Message) authority.
 	case *forge.Completion:
 		return &authority.Complete{Fence: c.fence, Completion: m}
 	case *forge.RecoverAttempts:
-		return d.nextRecovery(now, c)
+		if len(m.Previous) > 0 {
+			return d.nextRecovery(now, c)
+		}
+		d.send(c, c.current.frame.ID, &forge.RecoveryDecisions{})
 	case *forge.CapabilityUpdate:
 		d.emit(Capabilities{Runner: c.runner, Update: m})
 	}

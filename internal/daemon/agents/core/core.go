@@ -29,8 +29,9 @@ const (
 	// ReadEvery is how often a daemon reads the open leases: cancel flags reach agents within about that time, and
 	// watches are as exact as that.
 	ReadEvery = time.Second
-	// DisabledWithin is how long a disabled runner keeps its connection, to hear the cancel.
-	DisabledWithin = 4 * time.Second
+	// DisabledWithin is how long a disabled runner keeps its connection to stop what it runs. With the reading that sees
+	// it, that makes less than five seconds.
+	DisabledWithin = 3 * time.Second
 )
 
 // Config is what a daemon is told at its start.

@@ -88,9 +88,6 @@ func (d *Daemon) nextRecovery(now forge.Instant, c *conn) authority.Command {
 	if i < len(m.Previous) {
 		return &authority.Recover{Fence: c.fence, Item: m.Previous[i]}
 	}
-	if i == 0 {
-		c.current = nil
-	}
 	return nil
 }
 

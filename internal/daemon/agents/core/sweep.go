@@ -16,14 +16,32 @@ func (d *Daemon) observe(now forge.Instant, s *Snapshot) {
 		d.watch.SeeSession(now, &seen.Session, seen.Beats)
 		d.review(now, seen)
 	}
+	d.passCancels(s)
+	d.due = d.watch.Due(now, d.due[:0])
+	for _, cmd := range d.due {
+		d.emit(Begin{Tx: d.begin(pending{expire: cmd}), Command: cmd})
+	}
+}
+
+// passCancels stops what users want stopped, and what runs on runners that may not speak any more.
+func (d *Daemon) passCancels(s *Snapshot) {
+	for _, c := range d.conns {
+		c.told, c.cancelled = c.cancelled, c.told[:0]
+	}
 	for i := range s.Leases {
 		if s.Cancel[i] {
 			d.passCancel(&s.Leases[i])
 		}
 	}
-	d.due = d.watch.Due(now, d.due[:0])
-	for _, cmd := range d.due {
-		d.emit(Begin{Tx: d.begin(pending{expire: cmd}), Command: cmd})
+	for _, c := range d.conns {
+		if c.condemned == 0 || c.state != forge.ConnActive {
+			continue
+		}
+		for i := range s.Leases {
+			if l := &s.Leases[i]; l.State == forge.LeaseAccepted && l.Context.Session == c.fence.Session {
+				d.tell(c, l.Context, forge.CancelDisabled)
+			}
+		}
 	}
 }
 
@@ -44,6 +62,9 @@ func (d *Daemon) tell(c *conn, of forge.AttemptContext, reason forge.CancelReaso
 		return
 	}
 	c.cancelled = append(c.cancelled, of.Lease)
+	if slices.Contains(c.told, of.Lease) {
+		return
+	}
 	d.send(c, forge.MessageID{}, &forge.Cancel{Attempt: of.Attempt, Lease: of.Lease, Reason: reason})
 }
 
@@ -64,7 +85,7 @@ func (d *Daemon) review(now forge.Instant, seen *SeenSession) {
 	}
 }
 
-// condemn gives a connection a moment for the cancel that its next heartbeat hears, then closes it.
+// condemn gives a connection a moment to stop what it runs, then closes it.
 func (d *Daemon) condemn(now forge.Instant, c *conn, reason forge.CloseReason) {
 	if c.condemned == 0 {
 		c.condemned, c.closeAt = reason, now.Add(DisabledWithin)

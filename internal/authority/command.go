@@ -64,7 +64,7 @@ func (f Fence) key() Key { return Key{Table: TableSession, Lock: Share, ID: f.Ru
 func (f Fence) check(rows *Rows) forge.CloseReason {
 	s := &rows.Session
 	switch {
-	case !s.Found || s.Value.Session != f.Session:
+	case !s.Found || s.Value.Session.IsZero() || s.Value.Session != f.Session:
 		return forge.CloseSessionSuperseded
 	case s.Value.TransportSeq != f.TransportSeq:
 		return forge.CloseFenced

@@ -24,8 +24,8 @@ func (c *Phase) Apply(rows *Rows) Answer {
 	if reason := c.Fence.check(rows); reason != 0 {
 		return Answer{Close: reason}
 	}
-	if !ownOpen(rows, c.Context, c.Fence.Session) || rows.Lease.Value.State != forge.LeaseAccepted {
-		return Answer{Audit: foreign(rows, c.Context)}
+	if !ownOpen(rows, c.Context, c.Fence) || rows.Lease.Value.State != forge.LeaseAccepted {
+		return Answer{Audit: foreign(rows, c.Context, c.Fence)}
 	}
 	advance(rows, c.Phase, c.Seq)
 	return Answer{Done: true}
@@ -98,7 +98,7 @@ func (c *SealLog) Apply(rows *Rows) Answer {
 		return Answer{Audit: AuditForeignAttempt}
 	case log.Value.Sealed:
 		return Answer{Done: log.Value.Seal == c.Seal}
-	case log.Value.Next <= c.Seal.Last || log.Value.Bytes != c.Seal.Bytes || log.Value.Hash != c.Seal.Hash:
+	case log.Value.Next != c.Seal.Last+1 || log.Value.Bytes != c.Seal.Bytes || log.Value.Hash != c.Seal.Hash:
 		return Answer{NotYet: forge.ErrorNotYetLog, Next: log.Value.Next}
 	}
 	l := log.write()

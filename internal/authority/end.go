@@ -97,8 +97,8 @@ func (c *Reject) Apply(rows *Rows) Answer {
 	if reason := c.Fence.check(rows); reason != 0 {
 		return Answer{Close: reason}
 	}
-	if !ownOpen(rows, c.Context, c.Fence.Session) || !lifecycle.Attempt.Can(rows.Attempt.Value.State, lifecycle.AttemptRefuse) {
-		return Answer{Audit: foreign(rows, c.Context)}
+	if !ownOpen(rows, c.Context, c.Fence) || !lifecycle.Attempt.Can(rows.Attempt.Value.State, lifecycle.AttemptRefuse) {
+		return Answer{Audit: foreign(rows, c.Context, c.Fence)}
 	}
 	if rows.Runner.Found {
 		rows.Runner.write().LastReject = c.Reason
@@ -122,7 +122,7 @@ func (c *Absent) Apply(rows *Rows) Answer {
 	if reason := c.Fence.check(rows); reason != 0 {
 		return Answer{Close: reason}
 	}
-	if !ownOpen(rows, c.Context, c.Fence.Session) || rows.Lease.Value.State != forge.LeaseAccepted {
+	if !ownOpen(rows, c.Context, c.Fence) || rows.Lease.Value.State != forge.LeaseAccepted {
 		return Answer{}
 	}
 	end(rows, lifecycle.LeaseLose, forge.Lost, nil)
@@ -171,15 +171,16 @@ func (c *Recover) proves(rows *Rows) bool {
 	return c.Item.Killed && s.StateFolder == l.StateFolder && s.Boot == l.Boot && s.StartCounter > l.StartCounter
 }
 
-// ownOpen reports whether the lease is open, is exactly this tuple, and belongs to the session that speaks.
-func ownOpen(rows *Rows, c forge.AttemptContext, session forge.AgentSessionID) bool {
+// ownOpen reports whether the lease is open, is exactly this tuple, and belongs to the runner and session that speak. The
+// runner is the authenticated one: an agent names its own session, so a session's id alone proves nothing.
+func ownOpen(rows *Rows, c forge.AttemptContext, f Fence) bool {
 	l := rows.Lease
-	return l.Found && l.Value.Context == c && c.Session == session && !l.Value.State.Ended()
+	return l.Found && l.Value.Context == c && c.Runner == f.Runner && c.Session == f.Session && !l.Value.State.Ended()
 }
 
-// foreign says whether a message about an attempt deserves a look: the lease exists, but for another tuple.
-func foreign(rows *Rows, c forge.AttemptContext) Audit {
-	if rows.Lease.Found && rows.Lease.Value.Context != c {
+// foreign says whether a message about an attempt deserves a look: the lease exists, but for another tuple or runner.
+func foreign(rows *Rows, c forge.AttemptContext, f Fence) Audit {
+	if rows.Lease.Found && (rows.Lease.Value.Context != c || c.Runner != f.Runner) {
 		return AuditForeignAttempt
 	}
 	return AuditNone

@@ -41,7 +41,7 @@ func (c *Claim) Apply(rows *Rows) Answer {
 		return Answer{Close: reason}
 	}
 	lease := &rows.Lease
-	if !lease.Found || lease.Value.Context != c.Context {
+	if !lease.Found || lease.Value.Context != c.Context || c.Context.Runner != c.Fence.Runner {
 		return c.refuse(forge.RefusedUnknown, auditForeign(lease))
 	}
 	switch {
@@ -112,9 +112,9 @@ func cancelOf(requested bool) forge.CancelReason {
 
 // renew counts one renewal of an accepted lease and returns what it grants. A lease that has lived its life is told to
 // stop and is not renewed: it ends by itself. Only what this daemon watched since the very renewal that stands in the
-// row counts as lived.
+// row counts as lived; the time before the first one was an offer's.
 func renew(l *Lease, seen Watched, cancel forge.CancelReason) forge.LeaseVerdict {
-	if seen.Renewals == l.Renewals {
+	if l.Renewals > 0 && seen.Renewals == l.Renewals {
 		l.Lived += seen.For
 	}
 	verdict := forge.LeaseVerdict{Lease: l.Context.Lease, Verdict: forge.VerdictContinue, HardTTL: l.HardTTL, Cancel: cancel}

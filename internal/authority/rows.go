@@ -139,7 +139,7 @@ type Rows struct {
 // Table names a kind of row. The order of the numbers is the lock order.
 type Table uint8
 
-// The tables. TableOpenLeases, TableCancel and TableRefs are reads, not rows.
+// The tables. TableOpenLeases and TableRefs are reads, not rows.
 const (
 	TableSession    Table = 1
 	TableFolder     Table = 2

@@ -23,6 +23,9 @@ func (w *World) afterCommit(t *txn, answer authority.Answer) {
 		w.noteClaim(t, cmd, answer)
 	case *authority.Heartbeat:
 		w.noteBeat(cmd.Fence)
+		for _, lease := range cmd.Leases {
+			w.renewedBy[lease] = t.owner.number
+		}
 		for _, v := range answer.Verdicts {
 			w.reachIf(v.Cancel == forge.CancelMaxLifetime, LifetimeSpent)
 			w.reachIf(v.Cancel == forge.CancelDisabled, DisabledTold)
@@ -80,6 +83,8 @@ func (w *World) noteClaim(t *txn, cmd *authority.Claim, answer authority.Answer)
 	w.reachIf(first, ClaimAccepted)
 	w.reachIf(answer.Done && !first && cmd.Phase == forge.AttemptOffered, ClaimAnsweredAgain)
 	w.reachIf(answer.Done && cmd.Phase > forge.AttemptOffered, ResyncContinued)
+	w.reachIf(answer.Done && cmd.Phase > forge.AttemptOffered && w.renewedBy[cmd.Context.Lease] != t.owner.number, ContinuedElsewhere)
+	w.renewedBy[cmd.Context.Lease] = t.owner.number
 	w.reachIf(!answer.Done && cmd.Phase > forge.AttemptOffered, ResyncStale)
 	w.reachIf(first && t.rows.Lease.Value.Renewals == 1 && w.resyncing[cmd.Context.Lease], ResyncAccepted)
 	w.reachIf(answer.Refused == forge.RefusedCancelled, ClaimRefusedCancelled)

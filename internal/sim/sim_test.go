@@ -32,6 +32,18 @@ func TestNoScheduleBreaksAuthority(t *testing.T) {
 	}
 }
 
+// TestALeaseGoesOnAtAnotherDaemon: what a daemon remembers is never needed. Schedules have two of them, each with its own
+// memory, and agents change between them in the middle of their work.
+func TestALeaseGoesOnAtAnotherDaemon(t *testing.T) {
+	report := sim.RunMany(sim.Batch{First: 8_000_000, Count: 60})
+	if v := report.Violation; v != nil {
+		t.Fatalf("seed %d: %v", v.Seed, v.Violation)
+	}
+	if n := report.States[sim.ContinuedElsewhere]; n < 10 {
+		t.Errorf("%d leases went on at another daemon in %d schedules", n, report.Schedules)
+	}
+}
+
 func TestAScheduleFollowsFromItsSeed(t *testing.T) {
 	for seed := range uint64(8) {
 		a := sim.Run(sim.Options{Seed: seed, Trace: true})

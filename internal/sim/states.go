@@ -67,7 +67,8 @@ const (
 	PausedPastDeadline     State = 58 // an agent slept through its deadline
 	WorkloadLostLate       State = 59 // a lost attempt asked for acceptance all the same
 	LogStreamReset         State = 60 // frames could not be made durable; the spool sends them again
-	states                       = 61
+	ContinuedElsewhere     State = 61 // a lease went on at another daemon than the one that renewed it last
+	states                       = 62
 )
 
 var stateNames = [states]string{
@@ -132,6 +133,7 @@ var stateNames = [states]string{
 	PausedPastDeadline:     "paused past deadline",
 	WorkloadLostLate:       "lost completion sent",
 	LogStreamReset:         "log stream reset",
+	ContinuedElsewhere:     "continued at another daemon",
 }
 
 func (s State) String() string { return stateNames[s] }

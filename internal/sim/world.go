@@ -62,6 +62,7 @@ type World struct {
 
 	armed     []armedFault
 	renewedAt map[forge.LeaseID]int64           // true time of the latest renewal that was committed
+	renewedBy map[forge.LeaseID]int             // number of the daemon that did it
 	resyncing map[forge.LeaseID]bool            // acceptances that went out inside a resync
 	hashes    map[forge.MessageID]digest.Digest // of every completion that was sent
 	forged    map[digest.Digest]bool            // results that a forger made up
@@ -92,7 +93,7 @@ func emptyWorld(opts Options, rng *rand.Rand, s shape) *World {
 	w := &World{
 		opts: opts, rng: rng, shape: s, faulty: true,
 		boxes: map[forge.AttemptID]*sandbox{}, resyncing: map[forge.LeaseID]bool{},
-		renewedAt: map[forge.LeaseID]int64{}, history: map[forge.LeaseID][]*operation{},
+		renewedAt: map[forge.LeaseID]int64{}, renewedBy: map[forge.LeaseID]int{}, history: map[forge.LeaseID][]*operation{},
 		hashes: map[forge.MessageID]digest.Digest{}, forged: map[digest.Digest]bool{},
 	}
 	w.result.Seed = opts.Seed

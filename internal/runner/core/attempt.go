@@ -214,7 +214,7 @@ func (a *Agent) attemptEvent(now forge.Instant, event Event) {
 			a.phase(t, lifecycle.AttemptStart)
 		}
 	case WorkloadEnded:
-		if t := a.find(e.Attempt); t != nil && t.frozen == nil {
+		if t := a.find(e.Attempt); t != nil && t.frozen == nil && t.state >= forge.AttemptPreparing {
 			a.ended(t, e)
 		}
 	case Delivered:

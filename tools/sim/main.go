@@ -30,6 +30,9 @@ func main() {
 	flag.Parse()
 	debug.SetGCPercent(400) // schedules leave much behind and keep little
 	switch {
+	case *schedules == 0:
+		fmt.Fprintln(os.Stderr, "sim: -schedules must be at least 1")
+		os.Exit(64)
 	case *trace:
 		os.Exit(runTrace(*seed))
 	case *mutants:

@@ -22,6 +22,12 @@ func runMutants(names []string, schedules, seed uint64) int {
 		fmt.Fprintln(os.Stderr, "sim:", err)
 		return 2
 	}
+	for _, name := range names {
+		if !slices.ContainsFunc(mutants, func(m sim.Mutant) bool { return m.Name == name }) {
+			fmt.Fprintf(os.Stderr, "sim: there is no mutant %q; internal/sim/mutants.txt has them all\n", name)
+			return 64
+		}
+	}
 	root, err := moduleRoot()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sim:", err)
@@ -46,7 +52,7 @@ func runMutants(names []string, schedules, seed uint64) int {
 		fmt.Printf("%-32s %-60s %6.1fs\n", m.Name, verdict, time.Since(start).Seconds())
 	}
 	fmt.Printf("\n%d mutants, %d caught, %d not\n", run, run-survived, survived)
-	if survived > 0 || run == 0 {
+	if survived > 0 {
 		return 1
 	}
 	return 0

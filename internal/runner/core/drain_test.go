@@ -146,9 +146,10 @@ func TestANewProcessReportsWhatTheOldOneHeldAndTakesUpNothingOfIt(t *testing.T) 
 	if m := a.beat(); len(m.Attempts) > 0 {
 		t.Fatalf("%+v", m.Attempts)
 	}
-	a.reconnect()
-	notSent[*forge.RecoverAttempts](a, "after the decision")
 	notSent[*forge.Completion](a, "of an old session")
+	a.reconnect()
+	notSent[*forge.Completion](a, "of an old session")
+	notSent[*forge.RecoverAttempts](a, "after the decision")
 }
 
 func TestAReportThatWasNotAnsweredIsRepeated(t *testing.T) {

@@ -156,7 +156,11 @@ func (s *store) finish(t *txn, answer authority.Answer) {
 	if dead {
 		return
 	}
-	s.w.at(s.ready(s.latency()/4), func() {
+	delay := s.latency() / 4
+	if s.w.faulty && s.w.chance(20) {
+		delay += int64(s.w.between(0, 2*time.Second)) // and so is the way back: answers overtake each other
+	}
+	s.w.at(s.ready(delay), func() {
 		if t.owner.life == t.life {
 			if t.op != nil && !t.op.unknown {
 				t.op.heard = s.w.now

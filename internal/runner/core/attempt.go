@@ -78,7 +78,7 @@ func (a *Agent) admit(m *forge.LeaseOffer) (forge.JobSpec, forge.RejectReason) {
 	switch {
 	case m.Context.Runner != a.cfg.Runner || m.Context.Session != a.cfg.Session:
 		return forge.JobSpec{}, forge.RejectOther
-	case a.draining:
+	case a.draining():
 		return forge.JobSpec{}, forge.RejectDraining
 	case len(a.attempts) >= a.cfg.Slots:
 		return forge.JobSpec{}, forge.RejectResourcePressure

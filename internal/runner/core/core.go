@@ -63,7 +63,7 @@ type Agent struct {
 	taken    map[forge.LeaseID]bool // every lease id this process ever took or rejected; 16 bytes each
 	previous []Record               // of earlier processes, until a daemon has decided
 	killed   bool                   // nothing of them is left alive
-	draining bool
+	drains   drains
 	stopping bool
 	stopped  bool
 	counter  uint64
@@ -139,13 +139,12 @@ func (a *Agent) tick(now forge.Instant) {
 func (a *Agent) command(now forge.Instant, c Command) {
 	switch c.Kind {
 	case CommandDrain:
-		a.draining = true
-		a.move(lifecycle.AgentDrain)
+		a.drain(drains{owner: true})
 	case CommandResume:
-		a.draining = a.stopping
-		a.move(lifecycle.AgentResume)
+		a.resume(drains{owner: true})
 	case CommandStop:
-		a.draining, a.stopping = true, true
+		a.stopping = true
+		a.drains.owner = true
 		a.move(lifecycle.AgentShutdown)
 		a.stopIfIdle()
 	case CommandForce:
@@ -156,6 +155,26 @@ func (a *Agent) command(now forge.Instant, c Command) {
 		before := a.digest
 		a.cfg.Admission, a.digest = c.Admission, c.Admission.Capabilities.Digest()
 		a.link.capability = a.link.capability || a.digest != before
+	}
+}
+
+// drains says who wants the agent to take nothing new: its owner, or the daemon over the connection that stands. What one
+// of them has asked for, the other does not take back.
+type drains struct{ owner, daemon bool }
+
+func (a *Agent) draining() bool { return a.drains.owner || a.drains.daemon }
+
+func (a *Agent) drain(by drains) {
+	a.drains.owner = a.drains.owner || by.owner
+	a.drains.daemon = a.drains.daemon || by.daemon
+	a.move(lifecycle.AgentDrain)
+}
+
+func (a *Agent) resume(by drains) {
+	a.drains.owner = a.drains.owner && (!by.owner || a.stopping)
+	a.drains.daemon = a.drains.daemon && !by.daemon
+	if !a.draining() {
+		a.move(lifecycle.AgentResume)
 	}
 }
 

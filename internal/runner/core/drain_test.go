@@ -29,6 +29,9 @@ func TestADrainingAgentTakesNothingNewAndEndsWhatItHas(t *testing.T) {
 				t.Fatalf("%+v", m)
 			}
 			a.reconnect()
+			if name == "daemon" {
+				event(a) // a daemon says it again on every connection, or has changed its mind
+			}
 			if a.core.State() != forge.AgentDraining {
 				t.Fatalf("after a reconnect the agent is %v", a.core.State())
 			}
@@ -57,6 +60,26 @@ func TestADrainEnds(t *testing.T) {
 	if a.core.State() != forge.AgentOnline {
 		t.Fatalf("the agent is %v", a.core.State())
 	}
+}
+
+func TestADrainOfTheOwnerIsNotEndedByTheDaemonNorTheOtherWayRound(t *testing.T) {
+	a := online(t)
+	a.step(core.Command{Kind: core.CommandDrain})
+	a.receive(&forge.Drain{})
+	a.receive(&forge.Resume{})
+	if a.core.State() != forge.AgentDraining {
+		t.Fatalf("the daemon's resume ends the owner's drain: %v", a.core.State())
+	}
+	a.receive(&forge.Drain{})
+	a.step(core.Command{Kind: core.CommandResume})
+	if a.core.State() != forge.AgentDraining {
+		t.Fatalf("the owner's resume ends the daemon's drain: %v", a.core.State())
+	}
+	a.reconnect() // a resume that got lost with the old connection
+	if a.core.State() != forge.AgentOnline {
+		t.Fatalf("a daemon's drain outlives its connection: %v", a.core.State())
+	}
+	a.accepted(1)
 }
 
 func TestAStoppingAgentEndsWhenItHoldsNothing(t *testing.T) {

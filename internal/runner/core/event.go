@@ -22,7 +22,8 @@ type (
 		Seq    uint64
 		Reason forge.CloseReason
 	}
-	// Received is a frame from the control stream of a connection.
+	// Received is a frame from the control stream of a connection. An offer whose spec does not travel inline is fed once
+	// the shell has fetched and inlined the bytes that SpecRef names.
 	Received struct {
 		Seq   uint64
 		Frame forge.Frame
@@ -32,7 +33,9 @@ type (
 	// Reconnect asks for a new connection beside the present one, for a new certificate.
 	Reconnect struct{}
 
-	// Journaled says that the record of an attempt is durable as it was when WriteRecord asked.
+	// Journaled says that the record of an attempt is durable as it was when WriteRecord asked. There is no answer for a
+	// failure: a shell that cannot write tries again, and a process that cannot write at all ends, so that its next one
+	// cleans up.
 	Journaled struct {
 		Attempt forge.AttemptID
 		Version uint64

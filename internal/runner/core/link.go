@@ -202,7 +202,10 @@ func (a *Agent) afterClose(now forge.Instant, reason forge.CloseReason) {
 	default:
 		wait = a.backoff()
 	}
-	a.dialElsewhere(now.Add(min(wait, a.patience(now))))
+	if most := a.patience(now); wait > most {
+		wait = most/2 + a.jitter(most/2) // not all of a crowd at the cap
+	}
+	a.dialElsewhere(now.Add(wait))
 }
 
 // dialElsewhere plans a connection to the next endpoint.

@@ -54,11 +54,9 @@ func (a *Agent) received(now forge.Instant, e Received) {
 	case *forge.GoAway:
 		a.dialElsewhere(now.Add(max(m.After, 0) + a.jitter(m.Spread)))
 	case *forge.Drain:
-		a.draining = true
-		a.move(lifecycle.AgentDrain)
+		a.drain(drains{daemon: true})
 	case *forge.Resume:
-		a.draining = a.stopping
-		a.move(lifecycle.AgentResume)
+		a.resume(drains{daemon: true})
 	case *forge.RefreshCapabilities:
 		l.capability = true
 	}
@@ -73,6 +71,7 @@ func (a *Agent) registered(re forge.MessageID, m *forge.RegistrationAccepted) {
 	a.policy = m.Policy
 	l.state = forge.ConnResyncing
 	l.resync = true
+	a.drains.daemon = false // it says so again if it still wants it
 	a.dropOld()
 }
 
@@ -87,7 +86,7 @@ func (a *Agent) resynced(now forge.Instant, re forge.MessageID, m *forge.ResyncR
 	l.state = forge.ConnActive
 	l.nextBeat = now.Add(a.jitter(a.policy.Renew))
 	a.move(lifecycle.AgentSync)
-	if a.draining {
+	if a.draining() {
 		a.move(lifecycle.AgentDrain)
 	}
 	for _, t := range a.attempts {

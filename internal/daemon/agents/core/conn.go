@@ -20,6 +20,7 @@ type conn struct {
 	current   *request          // what is being handled
 	cancelled []forge.LeaseID   // told to stop, as of the latest reading; what has ended since is forgotten
 	told      []forge.LeaseID   // likewise, as of the reading before
+	draining  bool              // as the agent was told
 	condemned forge.CloseReason // to be closed for this at closeAt
 	closeAt   forge.Instant
 }
@@ -40,7 +41,7 @@ func (c *conn) wake() forge.Instant {
 	switch {
 	case c.condemned != 0:
 		return c.closeAt
-	case c.state == forge.ConnRegistering:
+	case c.state == forge.ConnRegistering, c.state == forge.ConnResyncing && c.current == nil:
 		return c.opened.Add(RegisterWithin)
 	}
 	return forge.Never
@@ -102,7 +103,7 @@ func (d *Daemon) command(now forge.Instant, c *conn, m forge.Message) authority.
 	case *forge.Register:
 		return d.registration(now, c, m)
 	case *forge.Resync:
-		d.emit(Load{Tx: d.begin(pending{conn: c.id}), Runner: c.runner})
+		d.emit(Load{Tx: d.begin(pending{conn: c.id, load: true}), Runner: c.runner})
 		return nil
 	case *forge.LeaseAccept:
 		return &authority.Claim{
@@ -233,6 +234,8 @@ func acceptAck(m *forge.LeaseAccept, answer *authority.Answer) *forge.LeaseAccep
 	ack := &forge.LeaseAcceptAck{Lease: m.Context.Lease, Nonce: m.Nonce, Refused: answer.Refused}
 	if v := answer.Verdicts[0]; v.Verdict == forge.VerdictContinue {
 		ack.Granted, ack.HardTTL, ack.Cancel = true, v.HardTTL, v.Cancel
+	} else if ack.Refused == 0 {
+		ack.Refused = forge.RefusedExpired // it was accepted before, and has lived its life
 	}
 	return ack
 }

@@ -24,7 +24,7 @@ import (
 const (
 	// MaxQueued is how many frames of one connection may wait for the ones before them.
 	MaxQueued = 1024
-	// RegisterWithin is how long a connection may stand without a registration (09§60).
+	// RegisterWithin is how long a connection may stand without a registration, and a resync behind it (09§60).
 	RegisterWithin = 10 * time.Second
 	// ReadEvery is how often a daemon reads the open leases: cancel flags reach agents within about that time, and
 	// watches are as exact as that.
@@ -59,7 +59,8 @@ type pending struct {
 	conn   ConnID // of the request, or of the offer
 	expire *authority.Expire
 	offer  *authority.Offer
-	read   bool
+	load   bool // a reading, not a rule
+	read   bool // of everything
 }
 
 // New returns the core of a fresh daemon.
@@ -116,7 +117,7 @@ func (d *Daemon) tick(now forge.Instant) {
 	}
 	if now >= d.nextRead && !d.reading {
 		d.reading = true
-		d.emit(Load{Tx: d.begin(pending{read: true})})
+		d.emit(Load{Tx: d.begin(pending{load: true, read: true})})
 	}
 }
 
@@ -130,7 +131,7 @@ func (d *Daemon) begin(p pending) TxID {
 // done goes on with whatever a transaction was for.
 func (d *Daemon) done(now forge.Instant, e Done) {
 	p, ok := d.txs[e.Tx]
-	if !ok {
+	if !ok || p.load {
 		return
 	}
 	delete(d.txs, e.Tx)
@@ -150,7 +151,7 @@ func (d *Daemon) done(now forge.Instant, e Done) {
 // loaded takes in a reading of the store.
 func (d *Daemon) loaded(now forge.Instant, e Loaded) {
 	p, ok := d.txs[e.Tx]
-	if !ok {
+	if !ok || !p.load {
 		return
 	}
 	delete(d.txs, e.Tx)

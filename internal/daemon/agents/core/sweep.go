@@ -81,8 +81,20 @@ func (d *Daemon) review(now forge.Instant, seen *SeenSession) {
 			d.condemn(now, c, forge.CloseRunnerDisabled)
 		case seen.Session.Session == c.fence.Session && seen.Session.TransportSeq > c.fence.TransportSeq:
 			d.close(c, forge.CloseFenced)
+		case c.state == forge.ConnActive && c.draining != seen.Runner.Draining:
+			d.tellDrain(c, seen.Runner.Draining)
 		}
 	}
+}
+
+// tellDrain passes on what was decided about a runner. A new connection is told again.
+func (d *Daemon) tellDrain(c *conn, draining bool) {
+	c.draining = draining
+	if draining {
+		d.send(c, forge.MessageID{}, &forge.Drain{})
+		return
+	}
+	d.send(c, forge.MessageID{}, &forge.Resume{})
 }
 
 // condemn gives a connection a moment to stop what it runs, then closes it.

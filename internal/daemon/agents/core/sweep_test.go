@@ -168,6 +168,34 @@ func TestARunnerThatMayNotSpeakHearsTheCancelAndIsClosedWithinFiveSeconds(t *tes
 	}
 }
 
+func TestADrainIsToldOnceOnEachConnectionAndSoIsItsEnd(t *testing.T) {
+	d := online(t)
+	s := core.Snapshot{Sessions: []core.SeenSession{{
+		Runner: authority.Runner{ID: runner, Draining: true}, Session: authority.Session{Runner: runner, Session: sessionOf(1), TransportSeq: 1},
+	}}}
+	d.read(s)
+	answer[*forge.Drain](d)
+	d.read(s)
+	d.silent()
+	d.active(2, registration(1, 2))
+	d.closed = nil
+	s.Sessions[0].Session.TransportSeq = 2
+	d.read(s)
+	answer[*forge.Drain](d)
+	s.Sessions[0].Runner.Draining = false
+	d.read(s)
+	answer[*forge.Resume](d)
+	d.read(s)
+	d.silent()
+}
+
+func TestAConnectionThatRegistersAndNeverResyncsIsClosed(t *testing.T) {
+	d := newDaemon(t)
+	d.register(1, registration(1, 1))
+	d.until(core.RegisterWithin)
+	d.isClosed(1, forge.CloseRegisterTimeout)
+}
+
 func TestARunnerThatMayNotSpeakGetsNoOffer(t *testing.T) {
 	d := online(t)
 	d.read(core.Snapshot{Sessions: []core.SeenSession{{

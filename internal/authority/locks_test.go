@@ -169,7 +169,7 @@ func TestEveryRuleWritesOnlyWhatItLockedAndLocksInTheOrderOfTheTables(t *testing
 	kinds := make([]string, len(rules))
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		for n := range 8 * len(rules) {
+		for n := range 16 * len(rules) {
 			i := n % len(rules)
 			cmd := rules[i](draw{t})
 			kinds[i] = fmt.Sprintf("%T", cmd)

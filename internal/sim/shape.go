@@ -241,7 +241,7 @@ func drawTrigger(rng *rand.Rand, kind FaultKind) trigger {
 	case FaultAgentReject:
 		return []trigger{onAccept, onPhase}[rng.IntN(2)]
 	case FaultTwoConnections, FaultDelay:
-		return []trigger{onCompletion, onReject, onResync, onEnd}[rng.IntN(4)]
+		return []trigger{onCompletion, onReject, onResync, onEnd, onRegister}[rng.IntN(5)]
 	case FaultStoreStall:
 		return onExpire
 	case FaultPartition:

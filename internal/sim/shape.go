@@ -23,11 +23,11 @@ type shape struct {
 	faults     int
 }
 
-// drawShape draws a shape: at least ten virtual minutes, three agents, two daemons, eight jobs, five faults on average.
+// drawShape draws a shape: at least ten virtual minutes, three agents, two daemons, eight jobs; of the faults drawn, five happen on average.
 func drawShape(rng *rand.Rand) shape {
 	s := shape{
 		policy: policies[rng.IntN(len(policies))], interleave: rng.IntN(3) > 0, duplicates: rng.IntN(4) == 0,
-		horizon: 10 * time.Minute, runners: 3, daemons: 2, jobs: 8, slots: 1 + rng.IntN(3), faults: 2 + rng.IntN(7),
+		horizon: 10 * time.Minute, runners: 3, daemons: 2, jobs: 8, slots: 1 + rng.IntN(3), faults: 4 + rng.IntN(6),
 	}
 	return s
 }

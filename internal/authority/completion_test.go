@@ -38,6 +38,16 @@ func TestACompletionEndsLeaseAttemptAndJobWithItsResult(t *testing.T) {
 	}
 }
 
+func TestTheExitCodeOfAResultDecidesWhetherItIsTriedAgain(t *testing.T) {
+	for code, want := range map[uint8]forge.JobState{7: forge.JobReady, 8: forge.JobFailed} {
+		w, a, c := ready(t, forge.RetryPolicy{Max: 1, On: []forge.RetryWord{forge.RetryExit}, ExitCodes: []uint8{7}})
+		w.must(a.complete(w.completion(c, forge.Result{Class: forge.ExitCode, ExitCode: code})), "complete")
+		if j := w.rows.Jobs[c.Job]; j.State != want {
+			t.Errorf("exit code %d: the job is %v", code, j.State)
+		}
+	}
+}
+
 func TestALostAnswerIsAskedForAgainAndTheResultCountsOnce(t *testing.T) {
 	w, a, c := ready(t, forge.RetryPolicy{Max: 5, On: []forge.RetryWord{forge.RetryExit}})
 	m := w.completion(c, bad)

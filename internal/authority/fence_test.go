@@ -95,7 +95,7 @@ func TestARunnerThatKnowsAnothersSessionAndTupleGetsNothingOfIts(t *testing.T) {
 		w := newWorld(t)
 		a := w.runner(2)
 		c := a.hold(w.anyJob())
-		w.must(a.writeLog(c, 1, 3), "append")
+		a.logged(c)
 		thief := w.runner(1)
 		thief.session = a.session
 		thief.start++

@@ -140,6 +140,25 @@ func TestAnAcceptedLeaseThatItsSessionNoLongerNamesIsLostAtOnce(t *testing.T) {
 	}
 }
 
+func TestWhatIsLostCostsARetryOnlyOnceItWasSaidToRun(t *testing.T) {
+	for phase := forge.AttemptAccepted; phase <= forge.AttemptCompleting; phase++ {
+		w := newWorld(t)
+		a := w.runner(1)
+		c := a.hold(w.job(forge.RetryPolicy{Infra: 1}))
+		if phase > forge.AttemptAccepted {
+			a.runs(c, phase)
+		}
+		w.must(w.run(&Absent{Fence: a.fence(), Context: c}), "absent")
+		charged := uint32(0)
+		if phase >= forge.AttemptRunning {
+			charged = 1
+		}
+		if j := w.rows.Jobs[c.Job]; j.InfraRetries != charged || j.FreeRetries != 1-charged {
+			t.Errorf("lost in phase %v: charged infra %d, free %d", phase, j.InfraRetries, j.FreeRetries)
+		}
+	}
+}
+
 func TestWhatASessionDoesNotNameIsLostOnlyIfItIsItsOwnAndAccepted(t *testing.T) {
 	w := newWorld(t)
 	a := w.runner(2)

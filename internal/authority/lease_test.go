@@ -69,6 +69,21 @@ func TestAnOfferOfAnEarlierProcessIsNotAcceptedByTheNext(t *testing.T) {
 	})
 }
 
+func TestALeaseOfAnEarlierProcessDoesNotGoOnForTheNext(t *testing.T) {
+	w := newWorld(t)
+	a := w.runner(1)
+	c := a.hold(w.anyJob())
+	next := a.restarted()
+	w.must(next.connect(), "connect")
+	w.unchanged(func() {
+		for _, phase := range []forge.AttemptState{forge.AttemptOffered, forge.AttemptRunning} {
+			if got := next.claim(c, phase); got.Done || got.Refused != forge.RefusedSuperseded || got.Verdicts[0].Verdict != forge.VerdictStale {
+				t.Errorf("in phase %v: answered %+v", phase, got)
+			}
+		}
+	})
+}
+
 func TestAnAcceptanceThatIsNotGrantedSaysWhy(t *testing.T) {
 	for _, story := range []struct {
 		name string

@@ -68,6 +68,23 @@ func TestAnyOtherWordThatAnAttemptIsDeadWaitsForItsExpiry(t *testing.T) {
 	}
 }
 
+func TestAWordAboutAnotherTupleEndsNothing(t *testing.T) {
+	for _, change := range changes {
+		w := newWorld(t)
+		a := w.runner(1)
+		c := a.hold(w.anyJob())
+		next := a.restarted()
+		w.must(next.connect(), "connect")
+		change.edit(w, &c)
+		w.unchanged(func() {
+			got := w.run(&Recover{Fence: next.fence(), Item: forge.RecoveredAttempt{Context: c, Killed: true}})
+			if got.Done || got.Recovery != forge.RecoveryWaits {
+				t.Errorf("another %s: answered %+v", change.name, got)
+			}
+		})
+	}
+}
+
 func TestAProcessDoesNotRecoverWhatItHoldsItself(t *testing.T) {
 	w := newWorld(t)
 	a := w.runner(1)

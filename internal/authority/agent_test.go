@@ -127,9 +127,13 @@ func (w *world) offer(a *agent, job forge.JobID) forge.AttemptContext {
 // claim presents a lease in a phase, as an item of a resync; in phase Offered, as an acceptance.
 func (a *agent) claim(c forge.AttemptContext, phase forge.AttemptState) Answer {
 	a.w.t.Helper()
-	return a.w.run(&Claim{
+	answer := a.w.run(&Claim{
 		Fence: a.fence(), Context: c, Phase: phase, EventSeq: uint64(phase), Watched: a.w.watch.Lease(a.w.now, c.Lease),
 	})
+	if len(answer.Verdicts) != 1 {
+		a.w.t.Fatalf("a claim has %d verdicts: %+v", len(answer.Verdicts), answer)
+	}
+	return answer
 }
 
 func (a *agent) accept(c forge.AttemptContext) Answer {

@@ -41,7 +41,7 @@ func (a *agent) fence() Fence {
 func (a *agent) register() *Register {
 	return &Register{
 		Runner: a.runner, Session: a.session, StateFolder: a.folder, Boot: a.boot, StartCounter: a.start, TransportSeq: a.seq,
-		Seen: a.w.watch.Still(a.w.now, a.runner), Patience: policy.Watch(policy.TTL + policy.Grace),
+		Seen: a.w.watch.Still(a.w.now, a.runner), Patience: a.w.watch.Patience(a.runner),
 	}
 }
 

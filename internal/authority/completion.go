@@ -106,17 +106,23 @@ func (c *SealLog) Apply(rows *Rows) Answer {
 	return Answer{Done: true}
 }
 
-// CloseLog ends a log that its runner never sealed, a while after its attempt was lost.
-type CloseLog struct{ Attempt forge.AttemptID }
+// CloseLog ends a log that its runner never sealed, a while after its attempt was lost. The log of an attempt that has
+// not ended is its agent's to seal.
+type CloseLog struct {
+	Lease   forge.LeaseID
+	Attempt forge.AttemptID
+}
 
 // Keys implements Command.
 func (c *CloseLog) Keys(dst []Key) []Key {
-	return append(dst, Key{Table: TableLog, Lock: Update, ID: c.Attempt.ULID})
+	return append(dst, Key{Table: TableLease, Lock: Share, ID: c.Lease.ULID}, Key{Table: TableLog, Lock: Update, ID: c.Attempt.ULID})
 }
 
 // Apply implements Command.
 func (c *CloseLog) Apply(rows *Rows) Answer {
-	if !rows.Log.Found || rows.Log.Value.Sealed {
+	lease := rows.Lease
+	if !rows.Log.Found || rows.Log.Value.Sealed ||
+		!lease.Found || lease.Value.Context.Attempt != c.Attempt || !lease.Value.State.Ended() {
 		return Answer{}
 	}
 	l := rows.Log.write()
@@ -184,6 +190,8 @@ func (c *Complete) evidence(rows *Rows) evidence {
 		return evidence{notYet: forge.ErrorNotYetLog}
 	case rows.Log.Value.Seal != c.Completion.Log:
 		return evidence{answer: forge.CompletionInvalid}
+	case len(rows.Refs) != len(c.Completion.Outputs):
+		return evidence{notYet: forge.ErrorNotYetRef} // the store could not tell of all of them
 	}
 	for _, ref := range rows.Refs {
 		if !ref.Known {

@@ -30,6 +30,7 @@ type Watched struct {
 func (c *Claim) Keys(dst []Key) []Key {
 	return append(dst,
 		c.Fence.key(),
+		Key{Table: TableRunner, Lock: Read, ID: c.Fence.Runner.ULID},
 		Key{Table: TableJob, Lock: Update, ID: c.Context.Job.ULID},
 		Key{Table: TableLease, Lock: Update, ID: c.Context.Lease.ULID},
 	)
@@ -51,11 +52,14 @@ func (c *Claim) Apply(rows *Rows) Answer {
 		if rows.Job.Value.CancelRequested {
 			return c.refuse(forge.RefusedCancelled, AuditNone)
 		}
+		if rows.silenced() {
+			return c.refuse(forge.RefusedSuperseded, AuditNone) // no new lease; the offer runs out
+		}
 		accept(rows)
 	default:
 		return c.refuse(refusal(lease.Value.State), AuditNone)
 	}
-	verdict := renew(&lease.Value, c.Watched, cancelOf(rows.Job.Value.CancelRequested))
+	verdict := renew(&lease.Value, c.Watched, rows.cancelOf(rows.Job.Value.CancelRequested))
 	lease.Dirty = true
 	return Answer{Done: true, Verdicts: []forge.LeaseVerdict{verdict}}
 }
@@ -103,9 +107,16 @@ func auditForeign(lease *Row[Lease]) Audit {
 	return AuditNone
 }
 
-func cancelOf(requested bool) forge.CancelReason {
-	if requested {
+// silenced reports whether the server has decided that the runner is to hold nothing.
+func (r *Rows) silenced() bool { return r.Runner.Value.Disabled || r.Runner.Value.Revoked }
+
+// cancelOf is what a holder is told beside its grant: a user's wish before the server's.
+func (r *Rows) cancelOf(requested bool) forge.CancelReason {
+	switch {
+	case requested:
 		return forge.CancelUser
+	case r.silenced():
+		return forge.CancelDisabled
 	}
 	return forge.CancelNone
 }
@@ -162,11 +173,7 @@ func (c *Heartbeat) Apply(rows *Rows) Answer {
 			answer.Verdicts[i] = forge.LeaseVerdict{Lease: c.Leases[i], Verdict: forge.VerdictStale}
 			continue
 		}
-		cancel := cancelOf(held.Cancel)
-		if cancel == forge.CancelNone && (rows.Runner.Value.Disabled || rows.Runner.Value.Revoked) {
-			cancel = forge.CancelDisabled
-		}
-		answer.Verdicts[i] = renew(&held.Lease.Value, c.Watched[i], cancel)
+		answer.Verdicts[i] = renew(&held.Lease.Value, c.Watched[i], rows.cancelOf(held.Cancel))
 		held.Lease.Dirty = true
 	}
 	return answer
@@ -177,7 +184,7 @@ func (c *Heartbeat) holds(l *Row[Lease]) bool {
 		l.Value.Context.Session == c.Fence.Session && l.Value.Context.Runner == c.Fence.Runner
 }
 
-// Touch counts a resync that names no lease as a sign of life.
+// Touch counts a resync as a sign of life, whatever it names.
 type Touch struct{ Fence Fence }
 
 // Keys implements Command.

@@ -178,3 +178,17 @@ func TestARejectedLeaseIsNotRejectedTwice(t *testing.T) {
 		}
 	})
 }
+
+func TestADisabledRunnerGetsNoNewLeaseAndIsToldToStopWhatItHas(t *testing.T) {
+	w := newWorld(t)
+	a := w.runner(2)
+	held := a.hold(w.anyJob())
+	offered := w.offer(a, w.anyJob())
+	w.must(w.run(&SetRunner{Runner: held.Runner, Disabled: true}), "disable")
+	if got := a.accept(offered); got.Done || got.Refused != forge.RefusedSuperseded {
+		t.Errorf("an offer is accepted of a disabled runner: %+v", got)
+	}
+	if got := a.accept(held); !got.Done || got.Verdicts[0].Cancel != forge.CancelDisabled {
+		t.Errorf("what it holds: %+v", got)
+	}
+}

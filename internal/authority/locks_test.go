@@ -61,6 +61,9 @@ func (d draw) row(r *Rows, key Key) {
 		r.Session = Row[Session]{Found: true, Value: Session{
 			Runner: runner, Session: forge.AgentSessionID{ULID: d.id("session")}, TransportSeq: 1, StartCounter: d.number("start", 3),
 		}}
+		if d.flag("folder") { // else that of the leases
+			r.Session.Value.StateFolder.ULID = d.id("folder")
+		}
 	case TableFolder:
 		r.Folder = Row[Folder]{Found: found, Value: Folder{Runner: runner, StateFolder: forge.StateFolderID{ULID: key.Sub}, Highest: d.number("highest", 2)}}
 	case TableBeat:
@@ -133,7 +136,10 @@ var rules = []func(draw) Command{
 		return &AppendLog{Runner: forge.RunnerID{ULID: d.id("runner")}, Attempt: d.context().Attempt, First: 1, Count: d.number("count", 2)}
 	},
 	func(d draw) Command { return &SealLog{Fence: d.fence(), Context: d.context()} },
-	func(d draw) Command { return &CloseLog{Attempt: d.context().Attempt} },
+	func(d draw) Command {
+		c := d.context()
+		return &CloseLog{Lease: c.Lease, Attempt: c.Attempt}
+	},
 	func(d draw) Command {
 		return &Complete{Fence: d.fence(), Completion: &forge.Completion{
 			Context: d.context(), Message: forge.MessageID{ULID: d.id("message")}, Result: d.result(), Capture: forge.Succeeded,

@@ -169,12 +169,18 @@ func TestALogThatNobodySealsIsClosedAsItIs(t *testing.T) {
 	a := w.runner(1)
 	c := a.hold(w.anyJob())
 	w.must(a.writeLog(c, 1, 3), "append")
-	w.must(w.run(&CloseLog{Attempt: c.Attempt}), "close")
+	w.unchanged(func() {
+		if w.run(&CloseLog{Lease: c.Lease, Attempt: c.Attempt}).Done {
+			t.Error("the log of an attempt that runs is closed")
+		}
+	})
+	w.must(w.run(&Expire{Context: c, State: forge.LeaseAccepted, Renewals: w.rows.Leases[c.Lease].Renewals}), "expire")
+	w.must(w.run(&CloseLog{Lease: c.Lease, Attempt: c.Attempt}), "close")
 	if got := w.rows.Logs[c.Attempt]; !got.Sealed || got.Seal != sealOf(c, 3) {
 		t.Errorf("closed as %+v", got)
 	}
 	w.unchanged(func() {
-		if w.run(&CloseLog{Attempt: c.Attempt}).Done || w.run(&CloseLog{Attempt: forge.AttemptID{ULID: w.id()}}).Done {
+		if w.run(&CloseLog{Lease: c.Lease, Attempt: c.Attempt}).Done || w.run(&CloseLog{Lease: c.Lease, Attempt: forge.AttemptID{ULID: w.id()}}).Done {
 			t.Error("closed twice, or from nothing")
 		}
 	})

@@ -49,6 +49,9 @@ func (c *Register) Apply(rows *Rows) Answer {
 	}
 	current := rows.Session.Value
 	if current.Session == c.Session {
+		if current.StateFolder != c.StateFolder || current.Boot != c.Boot || current.StartCounter != c.StartCounter {
+			return Answer{Close: forge.CloseCloneSuspected, Audit: AuditCloneSuspected}
+		}
 		if c.TransportSeq <= current.TransportSeq {
 			return Answer{Close: forge.CloseFenced}
 		}

@@ -245,3 +245,20 @@ func TestRevocationIsForEver(t *testing.T) {
 		t.Error("a runner came from nowhere")
 	}
 }
+
+func TestACopyThatTookTheSessionsIDAlongIsSuspected(t *testing.T) {
+	w := newWorld(t)
+	a := w.runner(1)
+	for name, change := range map[string]func(c *Register){
+		"another folder": func(c *Register) { c.StateFolder = forge.StateFolderID{ULID: w.id()} },
+		"another boot":   func(c *Register) { c.Boot = forge.BootID{ULID: w.id()} },
+		"another start":  func(c *Register) { c.StartCounter++ },
+	} {
+		copied := a.register()
+		copied.TransportSeq += 10
+		change(copied)
+		if got := w.run(copied); got.Close != forge.CloseCloneSuspected || got.Audit != AuditCloneSuspected {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -105,6 +105,18 @@ func (w *Watch) Still(now forge.Instant, runner forge.RunnerID) Stillness {
 	return seen
 }
 
+// Patience is how long a runner's session must stand still before it counts as dead: as long as any lease of it that is
+// still open may live unseen.
+func (w *Watch) Patience(runner forge.RunnerID) time.Duration {
+	longest := w.policy.TTL + w.policy.Grace
+	for i := range w.leases {
+		if w.leases[i].context.Runner == runner {
+			longest = max(longest, w.leases[i].hardTTL)
+		}
+	}
+	return w.policy.Watch(longest)
+}
+
 // Lease returns what has been watched of a lease since its last renewal.
 func (w *Watch) Lease(now forge.Instant, id forge.LeaseID) Watched {
 	if known := w.lease(id); known != nil {

@@ -203,3 +203,16 @@ func TestASessionStandsStillUntilAnythingOfItMoves(t *testing.T) {
 		}
 	}
 }
+
+func TestASessionCountsAsAliveForAsLongAsItsLongestLeaseMayLiveUnseen(t *testing.T) {
+	w := newWorld(t)
+	a := w.runner(1)
+	if got, want := w.watch.Patience(a.runner), policy.Watch(policy.TTL+policy.Grace); got != want {
+		t.Errorf("without a lease %v, want %v", got, want)
+	}
+	offline := Lease{Context: forge.AttemptContext{Runner: a.runner, Lease: forge.LeaseID{ULID: w.id()}}, State: forge.LeaseAccepted, HardTTL: 12 * time.Hour}
+	w.watch.See(w.now, &offline)
+	if got, want := w.watch.Patience(a.runner), policy.Watch(12*time.Hour); got != want {
+		t.Errorf("with an offline lease %v, want %v", got, want)
+	}
+}

@@ -336,7 +336,7 @@ func (w *World) heal() {
 		w.after(w.between(0, 5*time.Second), h.startAgent)
 		w.revive(h)
 	}
-	w.after(10*time.Second, w.watchCancels)
+	w.after(10*time.Second, w.askAgain)
 }
 
 // revive starts an agent again whenever it has ended. One that was superseded by a copy gets a new start.
@@ -353,8 +353,13 @@ func (w *World) revive(h *host) {
 	})
 }
 
-// watchCancels lets users ask again for what nobody confirmed, and plans what nobody planned.
-func (w *World) watchCancels() {
+// askAgain lets operators and planners ask again for what was lost on its way.
+func (w *World) askAgain() {
+	for _, r := range w.runners {
+		if row(w.store.runners, r.id).value.Disabled {
+			w.store.run(w.anyDaemon(), &authority.SetRunner{Runner: r.id}, func(bool, bool, authority.Answer) {})
+		}
+	}
 	for _, j := range w.jobs {
 		r := row(w.store.jobs, j.id)
 		if !r.found {
@@ -364,5 +369,5 @@ func (w *World) watchCancels() {
 			w.store.run(w.anyDaemon(), &authority.Plan{Job: j.id, Spec: forge.SpecID(j.spec)}, func(bool, bool, authority.Answer) {})
 		}
 	}
-	w.after(30*time.Second, w.watchCancels)
+	w.after(30*time.Second, w.askAgain)
 }

@@ -137,7 +137,7 @@ func (d *Daemon) registration(now forge.Instant, c *conn, m *forge.Register) aut
 		StartCounter: m.StartCounter, TransportSeq: m.TransportSeq,
 		Version: m.Version, CapabilityDigest: m.CapabilityDigest,
 		Seen:     d.watch.Still(now, c.runner),
-		Patience: d.cfg.Policy.Watch(d.cfg.Policy.TTL + d.cfg.Policy.Grace),
+		Patience: d.watch.Patience(c.runner),
 	}
 }
 

@@ -41,6 +41,7 @@ func (w *World) beforeCommit(t *txn, answer authority.Answer) {
 		w.checkLease(&t.rows.Held[i].Lease, t, answer)
 	}
 	w.checkAttempt(t)
+	w.checkLog(t)
 	if cmd, ok := t.cmd.(*authority.Register); ok {
 		w.checkSuccession(t, cmd)
 	}
@@ -231,6 +232,18 @@ func (w *World) checkAttempt(t *txn) {
 	}
 	if r.Value.EventSeq < old.EventSeq {
 		w.violate("I06", "the phases of attempt %s run backward", short(old.ID.ULID))
+	}
+}
+
+// checkLog: I08, what is stored is a beginning of what the workload wrote: no frame twice, none skipped.
+func (w *World) checkLog(t *txn) {
+	r := &t.rows.Log
+	if !r.Dirty {
+		return
+	}
+	last := r.Value.Next - 1
+	if b := w.boxes[r.Value.Attempt]; last > 0 && (b == nil || last > b.spooled || r.Value.Hash != transcript(r.Value.Attempt, last)) {
+		w.violate("I08", "the stored log of attempt %s up to frame %d is not what its workload wrote", short(r.Value.Attempt.ULID), last)
 	}
 }
 

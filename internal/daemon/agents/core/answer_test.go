@@ -122,8 +122,9 @@ func TestCapabilitiesArePassedOnForTheRunnerOfTheCertificate(t *testing.T) {
 func TestWhatSomebodyShouldLookAtIsAudited(t *testing.T) {
 	d := online(t)
 	d.receive(1, &forge.PhaseChange{Context: context(1, 1)})
-	commit[*authority.Phase](d, authority.Answer{Audit: authority.AuditForeignAttempt})
-	if diff := cmp.Diff([]core.Effect{core.Audit{Kind: authority.AuditForeignAttempt}}, d.other); diff != "" {
+	asked := commit[*authority.Phase](d, authority.Answer{Audit: authority.AuditForeignAttempt})
+	want := []core.Effect{core.Audit{Kind: authority.AuditForeignAttempt, Runner: runner, Command: asked}}
+	if diff := cmp.Diff(want, d.other); diff != "" {
 		t.Fatal(diff)
 	}
 }

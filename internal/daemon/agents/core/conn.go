@@ -87,7 +87,7 @@ func allowed(s forge.ConnectionState, m forge.Message) bool {
 }
 
 func (d *Daemon) run(c *conn, cmd authority.Command) {
-	d.emit(Begin{Tx: d.begin(pending{conn: c.id}), Command: cmd})
+	d.emit(Begin{Tx: d.begin(pending{conn: c.id, command: cmd}), Command: cmd})
 }
 
 // finish ends the current request and turns to the next.

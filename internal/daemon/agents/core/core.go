@@ -56,11 +56,12 @@ type Daemon struct {
 
 // pending is what a transaction is for: a request of a connection, or something that the daemon does by itself.
 type pending struct {
-	conn   ConnID // of the request, or of the offer
-	expire *authority.Expire
-	offer  *authority.Offer
-	load   bool // a reading, not a rule
-	read   bool // of everything
+	conn    ConnID            // of the request, or of the offer
+	command authority.Command // with a request's conn
+	expire  *authority.Expire
+	offer   *authority.Offer
+	load    bool // a reading, not a rule
+	read    bool // of everything
 }
 
 // New returns the core of a fresh daemon.
@@ -136,7 +137,11 @@ func (d *Daemon) done(now forge.Instant, e Done) {
 	}
 	delete(d.txs, e.Tx)
 	if e.Answer.Audit != authority.AuditNone {
-		d.emit(Audit{Kind: e.Answer.Audit, Context: e.Answer.Context})
+		audit := Audit{Kind: e.Answer.Audit, Command: p.command}
+		if c := d.conn(p.conn); c != nil {
+			audit.Runner = c.runner
+		}
+		d.emit(audit)
 	}
 	switch {
 	case p.offer != nil:

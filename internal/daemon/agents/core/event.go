@@ -95,10 +95,12 @@ type (
 		Conn   ConnID
 		Reason forge.CloseReason
 	}
-	// Audit records an event that somebody should look at.
+	// Audit records an event that somebody should look at: what was asked, and by which authenticated runner. Runner is
+	// zero where its connection is gone.
 	Audit struct {
 		Kind    authority.Audit
-		Context forge.AttemptContext
+		Runner  forge.RunnerID
+		Command authority.Command
 	}
 	// Capabilities passes a runner's new capability snapshot on to the scheduler.
 	Capabilities struct {

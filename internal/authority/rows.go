@@ -170,3 +170,17 @@ type Key struct {
 	ID    forge.ULID // of the runner, job, lease or attempt
 	Sub   forge.ULID // the state folder, with TableFolder
 }
+
+// Snapshot is one consistent reading of the rows that daemons watch, as of some moment between asking and returning.
+type Snapshot struct {
+	Sessions []SeenSession
+	Leases   []Lease // the open ones
+	Cancel   []bool  // for each lease: a user wants its job stopped
+}
+
+// SeenSession is a runner's session as read.
+type SeenSession struct {
+	Session Session
+	Beats   uint64
+	Runner  Runner
+}

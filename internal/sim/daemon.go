@@ -104,7 +104,7 @@ func (d *daemon) carryOut(effect core.Effect) {
 			d.handle(core.Done{Tx: e.Tx, Committed: committed, Unknown: unknown, Answer: answer})
 		})
 	case core.Load:
-		d.w.store.snapshot(d, e.Runner, func(s *core.Snapshot) {
+		d.w.store.snapshot(d, e.Runner, func(s *authority.Snapshot) {
 			d.handle(core.Loaded{Tx: e.Tx, Snapshot: s})
 			if e.Runner.IsZero() {
 				d.schedule(s)
@@ -154,7 +154,7 @@ func (d *daemon) receivedLog(c *conn, attempt forge.AttemptID, first forge.LogSe
 }
 
 // schedule places ready jobs at random, as carelessly as a scheduler possibly can: what keeps a job single is the store.
-func (d *daemon) schedule(*core.Snapshot) {
+func (d *daemon) schedule(*authority.Snapshot) {
 	for _, j := range d.w.jobs {
 		job := d.w.store.job(j.id)
 		if job.State != forge.JobReady || d.w.now < j.notBefore {

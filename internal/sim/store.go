@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
-	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -294,7 +293,7 @@ func (s *store) writeLease(r *authority.Row[authority.Lease]) {
 }
 
 // snapshot reads the watched rows at some moment between now and the answer.
-func (s *store) snapshot(d *daemon, runner forge.RunnerID, then func(*core.Snapshot)) {
+func (s *store) snapshot(d *daemon, runner forge.RunnerID, then func(*authority.Snapshot)) {
 	life := d.life
 	s.w.at(s.ready(s.latency()), func() {
 		if d.life != life {
@@ -310,14 +309,14 @@ func (s *store) snapshot(d *daemon, runner forge.RunnerID, then func(*core.Snaps
 	})
 }
 
-func (s *store) take(runner forge.RunnerID) *core.Snapshot {
-	snap := &core.Snapshot{
+func (s *store) take(runner forge.RunnerID) *authority.Snapshot {
+	snap := &authority.Snapshot{
 		Leases: make([]authority.Lease, 0, len(s.open)), Cancel: make([]bool, 0, len(s.open)),
-		Sessions: make([]core.SeenSession, 0, len(s.w.runners)),
+		Sessions: make([]authority.SeenSession, 0, len(s.w.runners)),
 	}
 	for _, r := range s.w.runners {
 		if runner.IsZero() || r.id == runner {
-			snap.Sessions = append(snap.Sessions, core.SeenSession{
+			snap.Sessions = append(snap.Sessions, authority.SeenSession{
 				Session: row(s.sessions, r.id).value, Beats: row(s.beats, r.id).value.Count, Runner: row(s.runners, r.id).value,
 			})
 		}

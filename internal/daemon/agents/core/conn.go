@@ -28,9 +28,9 @@ type conn struct {
 // request is one frame on its way through the store.
 type request struct {
 	frame    forge.Frame
-	leases   []forge.LeaseID // of a heartbeat: as locked
-	snapshot *Snapshot       // of a resync
-	next     int             // item, of a resync or recovery
+	leases   []forge.LeaseID     // of a heartbeat: as locked
+	snapshot *authority.Snapshot // of a resync
+	next     int                 // item, of a resync or recovery
 	absent   []authority.Lease
 	verdicts []forge.LeaseVerdict
 	decided  []forge.RecoveryDecision

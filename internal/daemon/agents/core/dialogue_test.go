@@ -165,7 +165,7 @@ func TestNothingIsAnsweredWhereTheCommitIsNotKnown(t *testing.T) {
 			d := daemonFor(t, m)
 			d.receive(1, m)
 			if len(d.loads) > 0 {
-				d.load(&core.Snapshot{})
+				d.load(&authority.Snapshot{})
 			}
 			if len(d.begun) == 0 {
 				continue // nothing to store, nothing to say
@@ -199,7 +199,7 @@ func TestAFencedRequestGetsTheCloseAndNoVerdict(t *testing.T) {
 			d := daemonFor(t, m)
 			d.receive(1, m)
 			if len(d.loads) > 0 {
-				d.load(&core.Snapshot{})
+				d.load(&authority.Snapshot{})
 			}
 			if len(d.begun) == 0 {
 				continue
@@ -237,7 +237,7 @@ func TestATransactionOfAConnectionThatIsGoneChangesNothing(t *testing.T) {
 			d.step(core.Done{Tx: b.Tx, Committed: true, Answer: authority.Answer{Done: true}})
 		}
 		for _, l := range loads {
-			d.step(core.Loaded{Tx: l.Tx, Snapshot: &core.Snapshot{}})
+			d.step(core.Loaded{Tx: l.Tx, Snapshot: &authority.Snapshot{}})
 		}
 		d.silent()
 		if len(d.other) > 0 {

@@ -40,7 +40,7 @@ type (
 	// Loaded brings a reading that Load asked for. Snapshot is nil where the store could not be read.
 	Loaded struct {
 		Tx       TxID
-		Snapshot *Snapshot
+		Snapshot *authority.Snapshot
 	}
 	// Place is the scheduler's wish that a job be offered to a runner. The ids are new.
 	Place struct {
@@ -50,20 +50,6 @@ type (
 		Lease   forge.LeaseID
 	}
 )
-
-// Snapshot is one consistent reading of the rows that daemons watch, as of some moment between asking and returning.
-type Snapshot struct {
-	Sessions []SeenSession
-	Leases   []authority.Lease // the open ones
-	Cancel   []bool            // for each lease: a user wants its job stopped
-}
-
-// SeenSession is a runner's session as read.
-type SeenSession struct {
-	Session authority.Session
-	Beats   uint64
-	Runner  authority.Runner
-}
 
 // Effect is something that the shell has to do.
 type Effect interface{ effect() }

@@ -129,7 +129,7 @@ func (w *world) done(x, y byte) core.Event {
 // loaded ends a reading: what is there follows from y.
 func (w *world) loaded(x, y byte) core.Event {
 	if len(w.loads) == 0 {
-		return core.Loaded{Tx: 1<<40 + core.TxID(x), Snapshot: &core.Snapshot{}}
+		return core.Loaded{Tx: 1<<40 + core.TxID(x), Snapshot: &authority.Snapshot{}}
 	}
 	i := int(x) % len(w.loads)
 	l := w.loads[i]
@@ -137,7 +137,7 @@ func (w *world) loaded(x, y byte) core.Event {
 	if y == 255 {
 		return core.Loaded{Tx: l.Tx}
 	}
-	s := &core.Snapshot{Sessions: []core.SeenSession{{
+	s := &authority.Snapshot{Sessions: []authority.SeenSession{{
 		Session: authority.Session{Runner: runner, Session: sessionOf(1 + y%3), TransportSeq: uint64(y / 3)}, Beats: uint64(y),
 		Runner: authority.Runner{ID: runner, Disabled: y > 150, Revoked: y > 200},
 	}}}

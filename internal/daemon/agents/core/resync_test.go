@@ -22,7 +22,7 @@ func TestAResyncGoesItemByItemThenWhatIsAbsentThenTheReply(t *testing.T) {
 	d := newDaemon(t)
 	d.register(1, registration(1, 1))
 	id := d.receive(1, &forge.Resync{Nonce: 33, Attempts: []forge.ResyncItem{item(2, forge.AttemptRunning), item(1, forge.AttemptOffered)}})
-	snapshot := &core.Snapshot{Leases: []authority.Lease{
+	snapshot := &authority.Snapshot{Leases: []authority.Lease{
 		lease(1, forge.LeaseAccepted), lease(2, forge.LeaseAccepted), lease(3, forge.LeaseAccepted), lease(4, forge.LeaseOffered),
 	}}
 	other := lease(5, forge.LeaseAccepted)
@@ -59,7 +59,7 @@ func TestAnOfferThatTheResyncAcceptsIsNotSentAgain(t *testing.T) {
 	d := newDaemon(t)
 	d.register(1, registration(1, 1))
 	d.receive(1, &forge.Resync{Attempts: []forge.ResyncItem{item(1, forge.AttemptOffered)}})
-	d.load(&core.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseOffered)}})
+	d.load(&authority.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseOffered)}})
 	commit[*authority.Claim](d, authority.Answer{Done: true, Verdicts: []forge.LeaseVerdict{renewed(1)}})
 	commit[*authority.Touch](d, authority.Answer{Done: true})
 	answer[*forge.ResyncReply](d)
@@ -72,7 +72,7 @@ func TestAnOfferIsSentAgainAfterEveryResync(t *testing.T) {
 		id := core.ConnID(seq + 1)
 		d.register(id, registration(1, seq+1))
 		d.closed = nil
-		d.resync(id, core.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseOffered)}})
+		d.resync(id, authority.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseOffered)}})
 		if len(d.offers) != 1 || d.offers[0].Conn != id || d.offers[0].ID.IsZero() {
 			t.Fatalf("%+v", d.offers)
 		}
@@ -92,7 +92,7 @@ func TestAResyncThatIsFencedInTheMiddleGetsNoVerdict(t *testing.T) {
 	d := newDaemon(t)
 	d.register(1, registration(1, 1))
 	d.receive(1, &forge.Resync{Attempts: []forge.ResyncItem{item(1, forge.AttemptRunning), item(2, forge.AttemptRunning)}})
-	d.load(&core.Snapshot{})
+	d.load(&authority.Snapshot{})
 	commit[*authority.Claim](d, authority.Answer{Done: true, Verdicts: []forge.LeaseVerdict{renewed(1)}})
 	commit[*authority.Claim](d, authority.Answer{Close: forge.CloseFenced})
 	d.isClosed(1, forge.CloseFenced)
@@ -160,7 +160,7 @@ func TestARenewalSaysHowLongThisDaemonHasWatched(t *testing.T) {
 	d := online(t)
 	l := lease(1, forge.LeaseAccepted)
 	l.Renewals = 4
-	d.read(core.Snapshot{Leases: []authority.Lease{l}})
+	d.read(authority.Snapshot{Leases: []authority.Lease{l}})
 	d.until(300 * time.Millisecond)
 	d.receive(1, &forge.Heartbeat{Attempts: []forge.HeartbeatItem{{Lease: l.Context.Lease}, {Lease: context(2, 1).Lease}}})
 	cmd, _ := begun[*authority.Heartbeat](d)

@@ -110,7 +110,7 @@ func begun[C authority.Command](d *daemon) (C, core.TxID) {
 }
 
 // load answers the oldest reading.
-func (d *daemon) load(s *core.Snapshot) core.Load {
+func (d *daemon) load(s *authority.Snapshot) core.Load {
 	d.t.Helper()
 	if len(d.loads) == 0 {
 		d.t.Fatal("nothing is read")
@@ -125,7 +125,7 @@ func (d *daemon) load(s *core.Snapshot) core.Load {
 }
 
 // read waits for the next reading of everything and answers it.
-func (d *daemon) read(s core.Snapshot) {
+func (d *daemon) read(s authority.Snapshot) {
 	d.t.Helper()
 	for rings := 0; len(d.loads) == 0; rings++ {
 		if rings > 100 {
@@ -202,11 +202,11 @@ func (d *daemon) register(id core.ConnID, m *forge.Register) {
 func (d *daemon) active(id core.ConnID, m *forge.Register) {
 	d.t.Helper()
 	d.register(id, m)
-	d.resync(id, core.Snapshot{})
+	d.resync(id, authority.Snapshot{})
 }
 
 // resync resyncs without a lease.
-func (d *daemon) resync(id core.ConnID, s core.Snapshot) {
+func (d *daemon) resync(id core.ConnID, s authority.Snapshot) {
 	d.t.Helper()
 	d.receive(id, &forge.Resync{Runner: runner, Session: d.session[id].Session, Nonce: 5})
 	d.load(&s)

@@ -9,7 +9,7 @@ import (
 
 // observe takes in a reading: it feeds the watch, expires what stood still for long enough, passes cancels on, and
 // closes connections that have lost their voice.
-func (d *Daemon) observe(now forge.Instant, s *Snapshot) {
+func (d *Daemon) observe(now forge.Instant, s *authority.Snapshot) {
 	d.watch.SeeAll(now, s.Leases)
 	for i := range s.Sessions {
 		seen := &s.Sessions[i]
@@ -24,7 +24,7 @@ func (d *Daemon) observe(now forge.Instant, s *Snapshot) {
 }
 
 // passCancels stops what users want stopped, and what runs on runners that may not speak any more.
-func (d *Daemon) passCancels(s *Snapshot) {
+func (d *Daemon) passCancels(s *authority.Snapshot) {
 	for _, c := range d.conns {
 		c.told, c.cancelled = c.cancelled, c.told[:0]
 	}
@@ -69,7 +69,7 @@ func (d *Daemon) tell(c *conn, of forge.AttemptContext, reason forge.CancelReaso
 }
 
 // review closes the connections of a runner that may not speak any more, or not on this connection.
-func (d *Daemon) review(now forge.Instant, seen *SeenSession) {
+func (d *Daemon) review(now forge.Instant, seen *authority.SeenSession) {
 	for _, c := range slices.Clone(d.conns) {
 		if c.runner != seen.Runner.ID || c.fence == (authority.Fence{}) {
 			continue

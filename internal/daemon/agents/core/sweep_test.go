@@ -23,10 +23,10 @@ func TestALeaseIsExpiredOnceItWasSeenStandingStillForItsWholeTimeAndAMargin(t *t
 	} {
 		test.lease.Renewals = 3
 		d := newDaemon(t)
-		d.read(core.Snapshot{Leases: []authority.Lease{test.lease}})
+		d.read(authority.Snapshot{Leases: []authority.Lease{test.lease}})
 		first := d.now
 		for len(d.begun) == 0 {
-			d.read(core.Snapshot{Leases: []authority.Lease{test.lease}})
+			d.read(authority.Snapshot{Leases: []authority.Lease{test.lease}})
 			if d.now.Sub(first) > 2*test.patience {
 				t.Fatal("it is never expired")
 			}
@@ -48,7 +48,7 @@ func TestARenewalStartsTheWatchAnew(t *testing.T) {
 	for range 10 {
 		l.Renewals++
 		for range 61 {
-			d.read(core.Snapshot{Leases: []authority.Lease{l}})
+			d.read(authority.Snapshot{Leases: []authority.Lease{l}})
 		}
 	}
 	d.silent()
@@ -57,7 +57,7 @@ func TestARenewalStartsTheWatchAnew(t *testing.T) {
 // The watch counts from the return of a reading: while it was on its way the lease may have been renewed.
 func TestTheWatchCountsFromTheReturnOfTheReading(t *testing.T) {
 	d := newDaemon(t)
-	s := core.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseAccepted)}}
+	s := authority.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseAccepted)}}
 	d.step(core.Tick{})
 	d.until(time.Hour) // the store stalls
 	d.load(&s)
@@ -81,14 +81,14 @@ func TestTheStoreIsReadOnceASecondAndOneReadingAtATime(t *testing.T) {
 		t.Fatal("read again too early")
 	}
 	d.until(1)
-	if l := d.load(&core.Snapshot{}); !l.Runner.IsZero() {
+	if l := d.load(&authority.Snapshot{}); !l.Runner.IsZero() {
 		t.Fatalf("%+v", l)
 	}
 }
 
 func TestACancelRevokesAnOffer(t *testing.T) {
 	d := online(t)
-	d.read(core.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseOffered)}, Cancel: []bool{true}})
+	d.read(authority.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseOffered)}, Cancel: []bool{true}})
 	if cmd := commit[*authority.Revoke](d, authority.Answer{Done: true}); cmd.Context != context(1, 1) {
 		t.Fatalf("%+v", cmd)
 	}
@@ -97,7 +97,7 @@ func TestACancelRevokesAnOffer(t *testing.T) {
 
 func TestACancelIsToldOnceOnEachConnection(t *testing.T) {
 	d := online(t)
-	s := core.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseAccepted), lease(2, forge.LeaseAccepted)}, Cancel: []bool{true, false}}
+	s := authority.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseAccepted), lease(2, forge.LeaseAccepted)}, Cancel: []bool{true, false}}
 	told := func() {
 		t.Helper()
 		sent, m := answer[*forge.Cancel](d)
@@ -122,17 +122,17 @@ func TestACancelIsToldOnceOnEachConnection(t *testing.T) {
 func TestACancelIsNotToldToAnotherProcess(t *testing.T) {
 	d := newDaemon(t)
 	d.active(1, registration(2, 1))
-	d.read(core.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseAccepted)}, Cancel: []bool{true}})
+	d.read(authority.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseAccepted)}, Cancel: []bool{true}})
 	d.silent()
 }
 
 // What was told is forgotten with its lease, so that a connection that lives for months does not grow.
 func TestACancelIsForgottenWithItsLease(t *testing.T) {
 	d := online(t)
-	s := core.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseAccepted)}, Cancel: []bool{true}}
+	s := authority.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseAccepted)}, Cancel: []bool{true}}
 	d.read(s)
 	answer[*forge.Cancel](d)
-	d.read(core.Snapshot{})
+	d.read(authority.Snapshot{})
 	d.read(s) // cannot be, for a lease that ended; but it shows what is remembered
 	answer[*forge.Cancel](d)
 	d.silent()
@@ -147,11 +147,11 @@ func TestARunnerThatMayNotSpeakHearsTheCancelAndIsClosedWithinFiveSeconds(t *tes
 		{authority.Runner{ID: runner, Revoked: true, Disabled: true}, forge.CloseRevoked},
 	} {
 		d := online(t)
-		s := core.Snapshot{
-			Sessions: []core.SeenSession{{Runner: test.runner, Session: authority.Session{Runner: runner, Session: sessionOf(1), TransportSeq: 1}}},
+		s := authority.Snapshot{
+			Sessions: []authority.SeenSession{{Runner: test.runner, Session: authority.Session{Runner: runner, Session: sessionOf(1), TransportSeq: 1}}},
 			Leases:   []authority.Lease{lease(1, forge.LeaseAccepted)},
 		}
-		d.read(core.Snapshot{})
+		d.read(authority.Snapshot{})
 		set := d.now // just after a reading
 		d.until(core.ReadEvery + 900*time.Millisecond)
 		d.load(&s) // that took a while
@@ -170,7 +170,7 @@ func TestARunnerThatMayNotSpeakHearsTheCancelAndIsClosedWithinFiveSeconds(t *tes
 
 func TestADrainIsToldOnceOnEachConnectionAndSoIsItsEnd(t *testing.T) {
 	d := online(t)
-	s := core.Snapshot{Sessions: []core.SeenSession{{
+	s := authority.Snapshot{Sessions: []authority.SeenSession{{
 		Runner: authority.Runner{ID: runner, Draining: true}, Session: authority.Session{Runner: runner, Session: sessionOf(1), TransportSeq: 1},
 	}}}
 	d.read(s)
@@ -198,7 +198,7 @@ func TestAConnectionThatRegistersAndNeverResyncsIsClosed(t *testing.T) {
 
 func TestARunnerThatMayNotSpeakGetsNoOffer(t *testing.T) {
 	d := online(t)
-	d.read(core.Snapshot{Sessions: []core.SeenSession{{
+	d.read(authority.Snapshot{Sessions: []authority.SeenSession{{
 		Runner: authority.Runner{ID: runner, Disabled: true}, Session: authority.Session{Runner: runner, Session: sessionOf(1), TransportSeq: 1},
 	}}})
 	d.step(core.Place{Job: context(1, 1).Job, Runner: runner})

@@ -28,7 +28,7 @@ func TestANewerConnectionClosesTheOlderOne(t *testing.T) {
 			d.isClosed(1, test.reason)
 			d.receive(1, &forge.Heartbeat{})
 			d.silent()
-			d.resync(2, core.Snapshot{})
+			d.resync(2, authority.Snapshot{})
 		})
 	}
 }
@@ -81,13 +81,13 @@ func TestAConnectionOfAnotherRunnerIsLeftAlone(t *testing.T) {
 // Another daemon has the newer connection: the reading shows it.
 func TestAConnectionThatIsOlderThanTheStoreSaysIsClosed(t *testing.T) {
 	d := online(t)
-	seen := core.SeenSession{
+	seen := authority.SeenSession{
 		Runner: authority.Runner{ID: runner}, Session: authority.Session{Runner: runner, Session: sessionOf(1), TransportSeq: 1},
 	}
-	d.read(core.Snapshot{Sessions: []core.SeenSession{seen}})
+	d.read(authority.Snapshot{Sessions: []authority.SeenSession{seen}})
 	d.silent()
 	seen.Session.TransportSeq = 2
-	d.read(core.Snapshot{Sessions: []core.SeenSession{seen}})
+	d.read(authority.Snapshot{Sessions: []authority.SeenSession{seen}})
 	d.isClosed(1, forge.CloseFenced)
 }
 
@@ -98,7 +98,7 @@ func TestAReadingFromBeforeTheRegistrationClosesNothing(t *testing.T) {
 		{Runner: runner, Session: sessionOf(2), TransportSeq: 4},
 		{Runner: runner, Session: sessionOf(1), TransportSeq: 9},
 	} {
-		d.read(core.Snapshot{Sessions: []core.SeenSession{{Runner: authority.Runner{ID: runner}, Session: s}}})
+		d.read(authority.Snapshot{Sessions: []authority.SeenSession{{Runner: authority.Runner{ID: runner}, Session: s}}})
 	}
 	d.silent()
 }
@@ -146,7 +146,7 @@ func TestAnOfferWhoseConnectionIsGoneIsLost(t *testing.T) {
 	commit[*authority.Offer](d, authority.Answer{Done: true, Context: context(1, 1)})
 	d.silent()
 	d.register(2, registration(1, 2))
-	d.resync(2, core.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseOffered)}})
+	d.resync(2, authority.Snapshot{Leases: []authority.Lease{lease(1, forge.LeaseOffered)}})
 	if len(d.offers) != 1 || d.offers[0].Conn != 2 {
 		t.Fatalf("%+v", d.offers)
 	}

@@ -1,0 +1,227 @@
+// Package bare is quic-go with nothing of ours on it: mutual TLS, streams, and no frame, no gate, no rule. It is the limit
+// that figures of the road are measured against, and nothing else may use it.
+//
+// A Server owns one goroutine for each connection and stream, and joins them in Close.
+package bare
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+)
+
+const alpn = "bare"
+
+// Server echoes small messages on streams with two directions, and reads streams with one to their end, after which it
+// answers with one byte on a stream of its own.
+type Server struct {
+	listener *quic.Listener
+	cancel   context.CancelFunc
+	wait     sync.WaitGroup
+}
+
+// Credentials is one certificate that stands for both ends and signs itself.
+type Credentials struct {
+	pair  tls.Certificate
+	roots *x509.CertPool
+}
+
+// NewCredentials makes one.
+func NewCredentials() (*Credentials, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: alpn}, DNSNames: []string{alpn},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	return &Credentials{pair: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, roots: roots}, nil
+}
+
+// DER returns the certificate and its key, for another process.
+func (c *Credentials) DER() (certificate, key []byte, err error) {
+	key, err = x509.MarshalPKCS8PrivateKey(c.pair.PrivateKey)
+	return c.pair.Certificate[0], key, err
+}
+
+// config is the road's settings, as near to those of package quic as a bare program would have them.
+func config() *quic.Config {
+	return &quic.Config{
+		MaxIdleTimeout: 30 * time.Second, KeepAlivePeriod: 5 * time.Second,
+		MaxIncomingStreams: 64, MaxIncomingUniStreams: 64,
+	}
+}
+
+// Listen starts a server on a free port of the loopback.
+func Listen(c *Credentials) (*Server, error) {
+	listener, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{c.pair}, ClientCAs: c.roots, ClientAuth: tls.RequireAndVerifyClientCert,
+		NextProtos: []string{alpn}, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true,
+	}, config())
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{listener: listener, cancel: cancel}
+	s.wait.Go(func() { s.accept(ctx) })
+	return s, nil
+}
+
+// Addr is where it listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Close ends the server and everything on it.
+func (s *Server) Close() error {
+	s.cancel()
+	err := s.listener.Close()
+	s.wait.Wait()
+	return err
+}
+
+func (s *Server) accept(ctx context.Context) {
+	for {
+		conn, err := s.listener.Accept(ctx)
+		if err != nil {
+			return
+		}
+		s.wait.Go(func() { s.serve(ctx, conn) })
+	}
+}
+
+// serve is one connection: a goroutine for each kind of stream, and one for each stream.
+func (s *Server) serve(ctx context.Context, conn *quic.Conn) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.CloseWithError(0, "") })
+	defer stop()
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for {
+			stream, err := conn.AcceptStream(ctx)
+			if err != nil {
+				return
+			}
+			wait.Go(func() { echo(stream) })
+		}
+	})
+	wait.Go(func() {
+		for {
+			stream, err := conn.AcceptUniStream(ctx)
+			if err != nil {
+				return
+			}
+			wait.Go(func() { sink(ctx, conn, stream) })
+		}
+	})
+	wait.Wait()
+}
+
+func echo(stream *quic.Stream) {
+	_, _ = io.Copy(stream, stream) // ends with the connection
+	_ = stream.Close()
+}
+
+// sink reads a stream to its end and says so.
+func sink(ctx context.Context, conn *quic.Conn, stream *quic.ReceiveStream) {
+	buffer := make([]byte, 64<<10)
+	for {
+		if _, err := stream.Read(buffer); err != nil {
+			if !errors.Is(err, io.EOF) {
+				return
+			}
+			break
+		}
+	}
+	done, err := conn.OpenUniStreamSync(ctx)
+	if err != nil {
+		return
+	}
+	_, _ = done.Write([]byte{1}) // whoever waits for it notices what is missing
+	_ = done.Close()
+}
+
+// Client is one connection to a server.
+type Client struct {
+	conn   *quic.Conn
+	stream *quic.Stream
+}
+
+// Dial opens one.
+func Dial(ctx context.Context, c *Credentials, addr string) (*Client, error) {
+	conn, err := quic.DialAddr(ctx, addr, &tls.Config{
+		Certificates: []tls.Certificate{c.pair}, RootCAs: c.roots, ServerName: alpn,
+		NextProtos: []string{alpn}, MinVersion: tls.VersionTLS13,
+	}, config())
+	if err != nil {
+		return nil, fmt.Errorf("dial: %w", err)
+	}
+	stream, err := conn.OpenStreamSync(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open stream: %w", err)
+	}
+	return &Client{conn: conn, stream: stream}, nil
+}
+
+// Close ends it.
+func (c *Client) Close() { _ = c.conn.CloseWithError(0, "") }
+
+// Echo sends size bytes and waits until they are back.
+func (c *Client) Echo(size int) error {
+	message := make([]byte, size)
+	if _, err := c.stream.Write(message); err != nil {
+		return fmt.Errorf("echo: %w", err)
+	}
+	if _, err := io.ReadFull(c.stream, message); err != nil {
+		return fmt.Errorf("echo: %w", err)
+	}
+	return nil
+}
+
+// Bulk writes total bytes to a stream of its own and waits until the server has read them all.
+func (c *Client) Bulk(ctx context.Context, total int) error {
+	stream, err := c.conn.OpenUniStreamSync(ctx)
+	if err != nil {
+		return fmt.Errorf("bulk: %w", err)
+	}
+	buffer := make([]byte, 64<<10)
+	for sent := 0; sent < total; sent += len(buffer) {
+		if _, err := stream.Write(buffer[:min(len(buffer), total-sent)]); err != nil {
+			return fmt.Errorf("bulk: %w", err)
+		}
+	}
+	if err := stream.Close(); err != nil {
+		return fmt.Errorf("bulk: %w", err)
+	}
+	done, err := c.conn.AcceptUniStream(ctx)
+	if err != nil {
+		return fmt.Errorf("bulk: %w", err)
+	}
+	if _, err := io.ReadFull(done, buffer[:1]); err != nil {
+		return fmt.Errorf("bulk: %w", err)
+	}
+	return nil
+}

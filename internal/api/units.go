@@ -1,0 +1,120 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// Duration is a time span, written as "1h30m", "10s" or "250ms".
+type Duration time.Duration
+
+// String writes the shortest form that reads back as the same.
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// MarshalText writes what String does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what String writes and whatever else time.ParseDuration does. A bare number has no unit and is
+// refused, 0 as well.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil || string(text) == "0" {
+		return errors.New(strconv.Quote(clip(string(text))) + ` is no duration; write one as "20m", "90s" or "1h30m"`)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Size is an amount of bytes, written as "4GiB" or "512MiB", or as a plain number of bytes.
+type Size uint64
+
+var sizeUnits = []struct {
+	name  string
+	bytes forge.Bytes
+}{{"TiB", forge.TiB}, {"GiB", forge.GiB}, {"MiB", forge.MiB}, {"KiB", forge.KiB}, {"B", 1}}
+
+// String writes the size in the largest unit that divides it.
+func (s Size) String() string { return strings.ReplaceAll(forge.Bytes(s).String(), " ", "") }
+
+// MarshalText writes what String does.
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a whole number with or without a unit of 1024.
+func (s *Size) UnmarshalText(text []byte) error {
+	digits, unit := string(text), forge.Bytes(1)
+	for _, u := range sizeUnits {
+		if rest, ok := strings.CutSuffix(digits, u.name); ok {
+			digits, unit = strings.TrimSuffix(rest, " "), u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || n > math.MaxUint64/uint64(unit) {
+		return errors.New(strconv.Quote(clip(string(text))) + ` is no size; write one as "512MiB", "4GiB" or a number of bytes`)
+	}
+	*s = Size(n * uint64(unit))
+	return nil
+}
+
+// Cores is an amount of processor, written as a number of cores with at most three decimals.
+type Cores forge.MilliCPU
+
+// MarshalJSON writes a number.
+func (c Cores) MarshalJSON() ([]byte, error) { return []byte(forge.MilliCPU(c).String()), nil }
+
+// UnmarshalJSON reads a number.
+func (c *Cores) UnmarshalJSON(data []byte) error { return c.UnmarshalText(data) }
+
+// UnmarshalText reads a number of cores.
+func (c *Cores) UnmarshalText(text []byte) error {
+	whole, part, _ := strings.Cut(string(text), ".")
+	n, err := strconv.ParseUint(whole, 10, 32)
+	milli, err2 := strconv.ParseUint((part + "000")[:3], 10, 16)
+	if err != nil || err2 != nil || len(part) > 3 {
+		return errors.New(strconv.Quote(clip(string(text))) + " is no number of cores; write one as 2 or 0.5")
+	}
+	*c = Cores(n*1000 + milli)
+	return nil
+}
+
+// Time is a moment of the wall clock, for people. The zero value means that it has not come.
+type Time = time.Time
+
+// TimeOf turns a wall clock reading into a Time; zero stays zero.
+func TimeOf(w forge.WallTime) *Time {
+	if w == 0 {
+		return nil
+	}
+	t := time.UnixMilli(int64(w)).UTC()
+	return &t
+}
+
+// clip keeps an error message bounded whatever the input was.
+func clip(s string) string {
+	const most = 60
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
+
+// numeric is implemented by units that may also be written as a JSON number.
+type numeric interface{ fromNumber(json.Number) error }
+
+func (s *Size) fromNumber(n json.Number) error  { return s.UnmarshalText([]byte(n)) }
+func (c *Cores) fromNumber(n json.Number) error { return c.UnmarshalText([]byte(n)) }

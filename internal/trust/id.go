@@ -46,6 +46,8 @@ func (s Serial) number() *big.Int { return new(big.Int).SetBytes(s[:]) }
 type TokenHash [32]byte
 
 // Equal compares without telling by its time how much is alike.
-func (h TokenHash) Equal(other TokenHash) bool { return subtle.ConstantTimeCompare(h[:], other[:]) == 1 }
+func (h TokenHash) Equal(other TokenHash) bool {
+	return subtle.ConstantTimeCompare(h[:], other[:]) == 1
+}
 
 func (h TokenHash) String() string { return hex.EncodeToString(h[:]) }

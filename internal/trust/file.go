@@ -1,0 +1,110 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+const (
+	folderMode = 0o700
+	secretMode = 0o600
+	publicMode = 0o644
+
+	// maxFile bounds every file that is read here.
+	maxFile = 64 << 10
+)
+
+// ErrPermissions is the kind of error for a key or folder that others than its owner can reach.
+var ErrPermissions = errors.New("others than its owner can reach it")
+
+// checkPrivate refuses a file or folder that its group or others may read, write or enter. Windows has no such bits: the
+// folder inherits the access list of the one above.
+func checkPrivate(path string, info os.FileInfo) error {
+	if runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	narrow := "0600"
+	if info.IsDir() {
+		narrow = "0700"
+	}
+	return fmt.Errorf("%s has mode %04o: %w; if nobody else has read it, run: chmod %s %s",
+		path, info.Mode().Perm(), ErrPermissions, narrow, path)
+}
+
+// checkFolder refuses a folder that is not private.
+func checkFolder(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", dir)
+	}
+	return checkPrivate(dir, info)
+}
+
+// readSecret reads a regular, private file of at most maxFile bytes.
+func readSecret(path string) ([]byte, error) {
+	return readFile(path, checkPrivate)
+}
+
+// readPublic reads a regular file of at most maxFile bytes.
+func readPublic(path string) ([]byte, error) {
+	return readFile(path, func(string, os.FileInfo) error { return nil })
+}
+
+func readFile(path string, check func(string, os.FileInfo) error) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	if err := check(path, info); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s is longer than %d bytes", path, maxFile)
+	}
+	return data, err
+}
+
+// writeFile puts a file in place whole or not at all, and durably.
+func writeFile(path string, data []byte, mode os.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // made with 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // a folder cannot be flushed there
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

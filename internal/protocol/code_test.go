@@ -84,6 +84,10 @@ func TestAViolationEndsWhatItMustAndNoMore(t *testing.T) {
 		{protocol.FaultState, log, protocol.SeveritySession, forge.CloseBadState, 0},
 		{protocol.FaultRole, log, protocol.SeveritySecurity, forge.CloseRoleViolation, 0},
 		{protocol.FaultVersion, control, protocol.SeveritySession, forge.CloseProtocol, 0},
+		{protocol.FaultRate, control, protocol.SeveritySession, forge.CloseRate, 0},
+		{protocol.FaultRate, log, protocol.SeverityStream, 0, protocol.ResetLimit},
+		{protocol.FaultLate, control, protocol.SeveritySession, forge.CloseRegisterTimeout, 0},
+		{protocol.FaultLate, log, protocol.SeverityStream, 0, protocol.ResetTimeout},
 	} {
 		v := (&protocol.Violation{Fault: test.fault}).On(test.on)
 		if v.Severity() != test.severity {

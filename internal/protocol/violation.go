@@ -32,11 +32,13 @@ const (
 	FaultState       Fault = 5 // something that may not come now, here, or without a feature
 	FaultRole        Fault = 6 // something that this peer may never say
 	FaultVersion     Fault = 7 // another version than the negotiated one
+	FaultRate        Fault = 8 // more than the limits of a connection allow, or too slow to take what it is sent
+	FaultLate        Fault = 9 // something that must come within a time did not
 )
 
 var faultNames = Enum[string]{
 	1: "malformed", 2: "too large", 3: "bad stream header", 4: "unsupported", 5: "not allowed now", 6: "not allowed for this peer",
-	7: "not the negotiated version",
+	7: "not the negotiated version", 8: "over a limit", 9: "too late",
 }
 
 func (f Fault) String() string { return faultNames.Name(uint8(f)) }
@@ -82,7 +84,7 @@ func (v *Violation) Severity() Severity {
 		return SeveritySecurity
 	case FaultHeader:
 		return SeverityStream
-	case FaultMalformed, FaultTooLarge:
+	case FaultMalformed, FaultTooLarge, FaultRate, FaultLate:
 		if v.Stream > StreamControl {
 			return SeverityStream
 		}
@@ -92,10 +94,14 @@ func (v *Violation) Severity() Severity {
 
 // Reset is the code with which the stream is reset, of a violation with SeverityStream.
 func (v *Violation) Reset() ResetCode {
-	if v.Fault == FaultTooLarge {
+	switch v.Fault {
+	case FaultTooLarge, FaultRate:
 		return ResetLimit
+	case FaultLate:
+		return ResetTimeout
+	default:
+		return ResetMalformed
 	}
-	return ResetMalformed
 }
 
 // Reason is why the connection is closed, of a violation with another severity.
@@ -111,6 +117,10 @@ func (v *Violation) Reason() forge.CloseReason {
 		return forge.CloseBadState
 	case FaultRole:
 		return forge.CloseRoleViolation
+	case FaultRate:
+		return forge.CloseRate
+	case FaultLate:
+		return forge.CloseRegisterTimeout
 	default:
 		return forge.CloseProtocol
 	}

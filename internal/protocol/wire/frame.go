@@ -24,12 +24,17 @@ func DecodeFrame(header protocol.Header, body []byte) (forge.Frame, error) {
 	if err != nil {
 		return forge.Frame{}, err
 	}
+	return ToFrame(env, w)
+}
+
+// ToFrame returns the domain frame of a wire struct and its envelope. Errors are of type *protocol.Violation.
+func ToFrame(env protocol.EnvelopeV1, w protocol.Message) (forge.Frame, error) {
 	m, err := ToDomain(w)
 	if err != nil {
 		return forge.Frame{}, about(err, env)
 	}
 	if c, ok := m.(*forge.Completion); ok && c.Message != env.ID() {
-		return forge.Frame{}, about(&protocol.Violation{Fault: protocol.FaultMalformed, Tag: header.Tag, Err: errTwoIDs}, env)
+		return forge.Frame{}, about(&protocol.Violation{Fault: protocol.FaultMalformed, Tag: w.Tag(), Err: errTwoIDs}, env)
 	}
 	return forge.Frame{ID: env.ID(), Re: env.Re(), Body: m}, nil
 }

@@ -1,5 +1,7 @@
 package api
 
+import "strconv"
+
 // JobSpec is what a job is to do, as JSON: forge.JobSpec without what the run says already (project, key, leg) and what
 // only the daemon may say (trust). What is absent has the default of forge.DefaultJobSpec; a zero that is written is a
 // zero, and mostly refused.
@@ -41,9 +43,15 @@ var DefaultShell = []string{"sh", "-e", "-c"}
 
 // AllowFailure says which failures of a step do not fail its job.
 type AllowFailure struct {
-	Any       bool    `json:"any,omitempty"`
-	ExitCodes []uint8 `json:"exit_codes,omitempty"`
+	Any       bool       `json:"any,omitempty"`
+	ExitCodes []ExitCode `json:"exit_codes,omitempty"`
 }
+
+// ExitCode is how a program ended, in a list that is written as numbers.
+type ExitCode uint8
+
+// MarshalJSON writes a number; a list of plain bytes would become one text.
+func (c ExitCode) MarshalJSON() ([]byte, error) { return strconv.AppendUint(nil, uint64(c), 10), nil }
 
 // SecretUse puts a secret into a variable or a file.
 type SecretUse struct {
@@ -139,8 +147,8 @@ type Connectivity struct {
 
 // Retry says which failures are tried again without being asked.
 type Retry struct {
-	Max       *uint8   `json:"max,omitempty"`
-	On        []string `json:"on,omitempty"` // exit, signal, timeout, oom
-	ExitCodes []uint8  `json:"exit_codes,omitempty"`
-	Infra     *uint8   `json:"infra,omitempty"`
+	Max       *uint8     `json:"max,omitempty"`
+	On        []string   `json:"on,omitempty"` // exit, signal, timeout, oom
+	ExitCodes []ExitCode `json:"exit_codes,omitempty"`
+	Infra     *uint8     `json:"infra,omitempty"`
 }

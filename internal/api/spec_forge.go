@@ -105,16 +105,20 @@ func (c *converter) steps(steps []Step) {
 			}
 		}
 		if s.AllowFailure != nil {
-			step.AllowFailure = forge.AllowFailure{Any: s.AllowFailure.Any, ExitCodes: ascending(s.AllowFailure.ExitCodes)}
+			step.AllowFailure = forge.AllowFailure{Any: s.AllowFailure.Any, ExitCodes: ascending[uint8](s.AllowFailure.ExitCodes)}
 		}
 		c.spec.Steps = append(c.spec.Steps, step)
 	}
 }
 
-func ascending[T uint8 | forge.RetryWord](list []T) []T {
-	list = slices.Clone(list)
-	slices.Sort(list)
-	return list
+// ascending returns the list in order. What is there twice stays so, for the validation to find.
+func ascending[T, F ~uint8](list []F) []T {
+	var out []T
+	for _, v := range list {
+		out = append(out, T(v))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // files converts what goes in and comes out.
@@ -221,13 +225,13 @@ func (c *converter) policies(s *JobSpec) {
 		to := &c.spec.Retry
 		set(&to.Max, p.Max)
 		set(&to.Infra, p.Infra)
-		to.ExitCodes = ascending(p.ExitCodes)
+		to.ExitCodes = ascending[uint8](p.ExitCodes)
 		for i, w := range p.On {
 			if v, err := forge.ParseRetryWord(w); !c.failed(item("retry.on", i), err) {
 				to.On = append(to.On, v)
 			}
 		}
-		to.On = ascending(to.On)
+		to.On = ascending[forge.RetryWord](to.On)
 	}
 }
 

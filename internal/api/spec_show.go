@@ -16,7 +16,7 @@ func SpecOf(s *forge.JobSpec) *JobSpec {
 		},
 		Connectivity: &Connectivity{Mode: s.Connectivity.Mode.String(), Extra: (*Duration)(&s.Connectivity.Extra)},
 		LogLimit:     (*Size)(&s.LogLimit),
-		Retry:        &Retry{Max: &s.Retry.Max, ExitCodes: s.Retry.ExitCodes, Infra: &s.Retry.Infra},
+		Retry:        &Retry{Max: &s.Retry.Max, ExitCodes: codesOf(s.Retry.ExitCodes), Infra: &s.Retry.Infra},
 		Constraints:  constraintsOf(&s.Constraints),
 	}
 	for _, w := range s.Retry.On {
@@ -44,6 +44,14 @@ func retryWord(w forge.RetryWord) string {
 	return ""
 }
 
+func codesOf(list []uint8) []ExitCode {
+	var out []ExitCode
+	for _, code := range list {
+		out = append(out, ExitCode(code))
+	}
+	return out
+}
+
 func envOf(list []forge.EnvVar) map[string]string {
 	if len(list) == 0 {
 		return nil
@@ -68,7 +76,7 @@ func stepOf(s *forge.Step) Step {
 		out.Timeout = (*Duration)(&s.Timeout)
 	}
 	if s.AllowFailure.Any || len(s.AllowFailure.ExitCodes) > 0 {
-		out.AllowFailure = &AllowFailure{Any: s.AllowFailure.Any, ExitCodes: s.AllowFailure.ExitCodes}
+		out.AllowFailure = &AllowFailure{Any: s.AllowFailure.Any, ExitCodes: codesOf(s.AllowFailure.ExitCodes)}
 	}
 	return out
 }

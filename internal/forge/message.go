@@ -262,6 +262,7 @@ const (
 	ErrorNotYetRef   ErrorCode = 3 // an output is not readable yet
 	ErrorRate        ErrorCode = 4
 	ErrorInternal    ErrorCode = 5
+	ErrorRefused     ErrorCode = 6 // whoever asks may not have it; Text says why
 )
 
 func (*Register) message()             {}

@@ -15,8 +15,9 @@ type RetryV1 uint8
 var (
 	errorCodes = Enum[forge.ErrorCode]{
 		1: forge.ErrorUnsupported, 2: forge.ErrorNotYetLog, 3: forge.ErrorNotYetRef, 4: forge.ErrorRate, 5: forge.ErrorInternal,
+		6: forge.ErrorRefused,
 	}
-	errorNames = Enum[string]{1: "Unsupported", 2: "NotYetLog", 3: "NotYetRef", 4: "Rate", 5: "Internal"}
+	errorNames = Enum[string]{1: "Unsupported", 2: "NotYetLog", 3: "NotYetRef", 4: "Rate", 5: "Internal", 6: "Refused"}
 	retries    = Enum[forge.RetryClass]{
 		1: forge.RetryStop, 2: forge.RetryOperator, 3: forge.RetryBackoff, 4: forge.RetryElsewhere, 5: forge.RetryDelayed,
 		6: forge.RetryRecover, 7: forge.RetryConnection,

@@ -135,7 +135,7 @@ func TestUnknownNumbersFollowTheRuleOfTheirEnumeration(t *testing.T) {
 			func(m forge.Message) any { return m.(*forge.Cancel).Reason }, forge.CancelDisabled,
 		},
 		"an error is internal": {
-			change(func(w *protocol.ErrorV1) { w.Code = 6 }),
+			change(func(w *protocol.ErrorV1) { w.Code = 7 }),
 			func(m forge.Message) any { return m.(*forge.Error).Code }, forge.ErrorInternal,
 		},
 		"an error is retried with backoff": {
@@ -267,6 +267,7 @@ func TestNumbersWithoutADomainNameMeanWhatTheySay(t *testing.T) {
 	}
 	for n, want := range []forge.ErrorCode{
 		forge.ErrorUnsupported, forge.ErrorNotYetLog, forge.ErrorNotYetRef, forge.ErrorRate, forge.ErrorInternal,
+		forge.ErrorRefused,
 	} {
 		m, err := travel(t, change(func(w *protocol.ErrorV1) { w.Code = protocol.ErrorCodeV1(n + 1) }))
 		if err != nil || m.(*forge.Error).Code != want {

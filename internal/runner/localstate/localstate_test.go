@@ -170,7 +170,8 @@ func TestTheJournalGivesBackWhatWasWrittenLast(t *testing.T) {
 	frozen := completed(newContext())
 	frozen.State, frozen.Completion.Hash, frozen.Completion.Log = forge.AttemptUploading, digest.Digest{}, forge.LogSeal{}
 	for _, r := range []core.Record{
-		{Context: whole.Context, Version: 1, State: forge.AttemptAccepted}, whole, dropped, frozen,
+		{Context: whole.Context, Version: 1, State: forge.AttemptAccepted},
+		whole, dropped, frozen,
 		{Context: accepted, Version: 1, State: forge.AttemptAccepted},
 	} {
 		if err := f.Write(r); err != nil {

@@ -1,0 +1,24 @@
+package logs
+
+import (
+	"context"
+	"os"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// SetSync puts something in the place of the wait for the disk.
+func (s *Store) SetSync(f func(*os.File) error) { s.sync = f }
+
+// SetWrite puts something in the place of writing.
+func (s *Store) SetWrite(f func(f *os.File, p []byte, at int64) error) { s.write = f }
+
+// CloseEnded is one look of Run.
+func (s *Store) CloseEnded(ctx context.Context, now forge.Instant, seen map[forge.AttemptID]forge.Instant) {
+	s.closeEnded(ctx, now, seen)
+}
+
+// SegmentPath is where a segment stands.
+func (s *Store) SegmentPath(attempt forge.AttemptID, first forge.LogSeq) string {
+	return segmentPath(s.cfg.Dir+"/"+attempt.String(), first)
+}

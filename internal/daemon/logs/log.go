@@ -1,0 +1,237 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/zeebo/blake3"
+
+	"github.com/forgeyard/forgeyard/internal/digest"
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// log is one open log. Whoever changes it has its turn; what readers see stands under mu.
+type log struct {
+	store   *Store
+	attempt forge.AttemptID
+	dir     string
+	users   int    // under the store's mu
+	used    uint64 // likewise
+
+	turn chan struct{} // holds one token while somebody has the turn
+
+	// Of whoever has the turn. hash is nil until the log was recovered for appending.
+	hash *blake3.Hasher
+	file *os.File // the last segment, where something was appended
+	buf  []byte
+
+	mu       sync.Mutex
+	loaded   bool
+	row      Row
+	segments []segment // ascending; entries are only ever added
+	refused  uint64
+	changed  chan struct{} // closed and replaced when something was stored or the log was sealed
+}
+
+func newLog(s *Store, attempt forge.AttemptID, dir string) *log {
+	return &log{store: s, attempt: attempt, dir: dir, turn: make(chan struct{}, 1), changed: make(chan struct{})}
+}
+
+func (l *log) take(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *log) leave() { <-l.turn }
+
+func (l *log) isLoaded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.loaded
+}
+
+func (l *log) info() Info {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &l.row.Log
+	return Info{Runner: r.Runner, Next: r.Next, Bytes: r.Bytes, Sealed: r.Sealed, Refused: l.refused}
+}
+
+// load reads row and segments once. Segments that will not grow have an index; the others are scanned.
+func (l *log) load(ctx context.Context) error {
+	if l.isLoaded() {
+		return nil
+	}
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.leave()
+	if l.isLoaded() {
+		return nil
+	}
+	return l.reload(ctx)
+}
+
+// refusedName is the file that says how many bytes came beyond the quota.
+const refusedName = "refused"
+
+// reload reads row and segments. Its caller has the turn.
+func (l *log) reload(ctx context.Context) error {
+	row, found, err := l.store.cfg.Rows.Log(ctx, l.attempt)
+	if err != nil {
+		return fmt.Errorf("read log %v: %w", l.attempt, err)
+	}
+	if !found {
+		return ErrForeign
+	}
+	segments, err := l.readSegments(row.Log.Next)
+	if err != nil {
+		return fmt.Errorf("read log %v: %w", l.attempt, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.row, l.segments, l.loaded = row, segments, true
+	if data, err := os.ReadFile(filepath.Join(l.dir, refusedName)); err == nil {
+		l.refused, _ = strconv.ParseUint(string(data), 10, 64) // one that cannot be read is 0: it is for people
+	}
+	return nil
+}
+
+// readSegments reads the segments of all frames before next, as far as they are there.
+func (l *log) readSegments(next forge.LogSeq) ([]segment, error) {
+	firsts, err := listSegments(l.dir)
+	if err != nil {
+		return nil, err
+	}
+	var segments []segment
+	end, raw := forge.LogSeq(1), uint64(0)
+	for _, first := range firsts {
+		if first != end || first >= next {
+			break
+		}
+		s, ok := loadIndex(l.dir, first, raw)
+		if !ok || s.end > next {
+			s = newSegment(first, raw)
+			if err := scan(l.dir, &s, next, nil); err != nil {
+				return nil, err
+			}
+		}
+		segments = append(segments, s)
+		end, raw = s.end, s.raw
+	}
+	return segments, nil
+}
+
+// recover makes a log ready for appending: everything stored is read and hashed again and compared with the row, and what
+// a crash left behind it is cut. Its caller has the turn.
+func (l *log) recover(ctx context.Context) error {
+	if l.hash != nil {
+		return nil
+	}
+	if err := l.reload(ctx); err != nil {
+		return err
+	}
+	hash, row := blake3.New(), l.row.Log
+	segments := slices.Clone(l.segments)
+	end, raw := forge.LogSeq(1), uint64(0)
+	for i := range segments {
+		s := newSegment(end, raw)
+		if err := scan(l.dir, &s, row.Next, func(f forge.LogFrame) { _, _ = hash.Write(f.Bytes) }); err != nil {
+			return fmt.Errorf("recover log %v: %w", l.attempt, err)
+		}
+		segments[i] = s
+		end, raw = s.end, s.raw
+	}
+	if end != row.Next || raw != row.Bytes || row.Next > 1 && sum(hash) != row.Hash {
+		return fmt.Errorf("recover log %v: %w: frames to %d with %d bytes, stored were %d with %d",
+			l.attempt, ErrCorrupt, end-1, raw, row.Next-1, row.Bytes)
+	}
+	if err := l.cut(segments); err != nil {
+		return fmt.Errorf("recover log %v: %w", l.attempt, err)
+	}
+	l.mu.Lock()
+	l.segments, l.hash = segments, hash
+	l.mu.Unlock()
+	l.wake() // the row may have moved without us
+	return nil
+}
+
+// cut removes whatever stands behind the stored frames.
+func (l *log) cut(segments []segment) error {
+	firsts, err := listSegments(l.dir)
+	if err != nil {
+		return err
+	}
+	for i, first := range firsts {
+		path := segmentPath(l.dir, first)
+		if i >= len(segments) {
+			err = errors.Join(err, os.Remove(path))
+			continue
+		}
+		if info, statErr := os.Stat(path); statErr != nil {
+			err = errors.Join(err, statErr)
+		} else if info.Size() > segments[i].size {
+			err = errors.Join(err, os.Truncate(path, segments[i].size), removeIndex(l.dir, first))
+		}
+	}
+	return err
+}
+
+func removeIndex(dir string, first forge.LogSeq) error {
+	if err := os.Remove(indexPath(dir, first)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func sum(hash *blake3.Hasher) digest.Digest {
+	var d digest.Digest
+	hash.Sum(d[:0])
+	return d
+}
+
+// seal notes that the log has ended. Its caller has the turn.
+func (l *log) seal() {
+	l.mu.Lock()
+	l.row.Log.Sealed = true
+	last := slices.Clone(l.segments[max(0, len(l.segments)-1):])
+	l.mu.Unlock()
+	l.forget()
+	for i := range last {
+		l.index(&last[i])
+	}
+	l.wake()
+}
+
+// index writes the index of a segment that will not grow. Without it the segment is scanned.
+func (l *log) index(s *segment) {
+	if err := saveIndex(l.dir, s); err != nil {
+		l.store.cfg.Log.Warn("the index of a log segment was not written", "attempt", l.attempt.String(), "error", err)
+	}
+}
+
+// forget drops what is only needed to append. Its caller has the turn, or knows that nobody uses the log.
+func (l *log) forget() {
+	if l.file != nil {
+		_ = l.file.Close() // what counts was synced
+	}
+	l.file, l.hash, l.buf = nil, nil, nil
+}
+
+// wake tells those that follow.
+func (l *log) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+}

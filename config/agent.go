@@ -1,0 +1,167 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// Agent is the settings of forgeyard-agent. What each means stands in default/agent.yaml, for operators, and in
+// docs/configuration.md, which is made from that.
+type Agent struct {
+	DataDir            string        `key:"data_dir"`
+	ControlPlane       ControlPlane  `key:"control_plane"`
+	MaxParallelJobs    int           `key:"max_parallel_jobs" reload:"safe"`
+	WorkspaceRetention time.Duration `key:"workspace_retention"`
+	Labels             []string      `key:"labels"`
+	Reconnect          Reconnect     `key:"reconnect"`
+	Reserve            Reserve       `key:"reserve"`
+	Policy             Policy        `key:"policy"`
+	ShutdownGrace      time.Duration `key:"shutdown_grace"`
+	Log                Log           `key:"log"`
+}
+
+// ControlPlane is where the daemons are (09§281).
+type ControlPlane struct {
+	Endpoints  []string `key:"endpoints"`
+	ServerName string   `key:"server_name"`
+	Credential FileRef  `key:"credential"`
+}
+
+// Reconnect is how the agent waits between attempts to connect.
+type Reconnect struct {
+	MaxBackoff time.Duration `key:"max_backoff"`
+}
+
+// Reserve is what jobs may not have of this machine (07§222).
+type Reserve struct {
+	CPU    forge.MilliCPU `key:"cpu" reload:"safe"`
+	Memory forge.Bytes    `key:"memory" reload:"safe"`
+	Disk   forge.Bytes    `key:"disk" reload:"safe"`
+}
+
+// Policy is what the owner of this machine forbids (07§217). It only tightens.
+type Policy struct {
+	AllowHostNetwork bool           `key:"allow_host_network"`
+	AllowUnconfined  bool           `key:"allow_unconfined"`
+	MaxCPU           forge.MilliCPU `key:"max_cpu"`
+	MaxMemory        forge.Bytes    `key:"max_memory"`
+	MaxDisk          forge.Bytes    `key:"max_disk"`
+	MaxProcesses     uint32         `key:"max_processes"`
+	MaxRun           time.Duration  `key:"max_run"`
+	MaxOffline       time.Duration  `key:"max_offline"`
+}
+
+// Local returns the policy as the domain speaks of it.
+func (p Policy) Local() forge.LocalPolicy {
+	return forge.LocalPolicy{
+		AllowHostNetwork: p.AllowHostNetwork, AllowUnconfined: p.AllowUnconfined,
+		MostPerJob:    forge.Resources{CPU: p.MaxCPU, Memory: p.MaxMemory, Disk: p.MaxDisk},
+		MostProcesses: p.MaxProcesses, LongestRun: p.MaxRun, LongestOffline: p.MaxOffline,
+	}
+}
+
+// DefaultAgent returns the built-in settings.
+func DefaultAgent() Agent {
+	a, err := LoadAgent(Input{})
+	if err != nil {
+		panic("config: " + err.Error()) // our own defaults are wrong
+	}
+	return a
+}
+
+// Bounds of the agent's settings.
+const (
+	maxEndpoints  = 8
+	maxJobs       = forge.MaxAttemptsPerAgent
+	minBackoff    = time.Second
+	maxBackoff    = time.Hour
+	maxRetention  = 30 * 24 * time.Hour
+	maxStopGrace  = 7 * 24 * time.Hour
+	maxLabels     = 64
+	defaultScheme = "quic"
+)
+
+// Validate reports everything that is wrong with the settings, as forge.Problems.
+func (a *Agent) Validate() error { return asError(a.problems()) }
+
+func (a *Agent) problems() forge.Problems {
+	var c check
+	c.folder("data_dir", a.DataDir)
+	c.controlPlane(a.ControlPlane)
+	if a.MaxParallelJobs > maxJobs {
+		c.wrong("max_parallel_jobs", "%d is more than %d", a.MaxParallelJobs, maxJobs)
+	}
+	c.labels(a.Labels)
+	c.between("workspace_retention", a.WorkspaceRetention, 0, maxRetention)
+	c.between("reconnect.max_backoff", a.Reconnect.MaxBackoff, minBackoff, maxBackoff)
+	c.between("shutdown_grace", a.ShutdownGrace, 0, maxStopGrace)
+	c.between("policy.max_run", a.Policy.MaxRun, 0, forge.MaxRunTimeout)
+	c.between("policy.max_offline", a.Policy.MaxOffline, 0, forge.MaxRunTimeout)
+	c.log(a.Log)
+	return c.found
+}
+
+func (c *check) between(key string, d, low, high time.Duration) {
+	if d < low || d > high {
+		c.wrong(key, "%v is not from %v to %v", d, low, high)
+	}
+}
+
+func (c *check) controlPlane(cp ControlPlane) {
+	if len(cp.Endpoints) > maxEndpoints {
+		c.wrong("control_plane.endpoints", "has %d items, more than %d", len(cp.Endpoints), maxEndpoints)
+	}
+	for i, text := range cp.Endpoints {
+		if _, err := Endpoint(text); err != nil {
+			c.wrong(fmt.Sprintf("control_plane.endpoints[%d]", i), "%v", err)
+		}
+	}
+	if cp.ServerName != "" && !hostName(cp.ServerName) {
+		c.wrong("control_plane.server_name", "%q is no host name", clip(cp.ServerName))
+	}
+	if cp.Credential != "" {
+		c.folder("control_plane.credential", string(cp.Credential))
+	}
+}
+
+func (c *check) labels(labels []string) {
+	if len(labels) > maxLabels {
+		c.wrong("labels", "has %d items, more than %d", len(labels), maxLabels)
+	}
+	seen := map[string]bool{}
+	for i, label := range labels {
+		key := fmt.Sprintf("labels[%d]", i)
+		switch {
+		case label == "" || len(label) > forge.MaxName:
+			c.wrong(key, "%q is not 1 to %d characters", clip(label), forge.MaxName)
+		case seen[label]:
+			c.wrong(key, "%q is there twice", label)
+		}
+		seen[label] = true
+	}
+}
+
+// Endpoint turns an endpoint as people write it, "quic://host:port" or "host:port", into host:port (09§282).
+func Endpoint(text string) (string, error) {
+	wrong := fmt.Errorf(`%q is not an endpoint, as in "quic://daemon.example.org:7443"`, clip(text))
+	address := text
+	if u, err := url.Parse(text); err == nil && u.Host != "" {
+		if u.Scheme != defaultScheme || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
+			return "", wrong
+		}
+		address = u.Host
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || !hostName(host) {
+		return "", wrong
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", wrong
+	}
+	return net.JoinHostPort(host, port), nil
+}

@@ -1,0 +1,196 @@
+package workspace_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/ident"
+	"github.com/forgeyard/forgeyard/internal/runner/workspace"
+)
+
+func open(t *testing.T) (*workspace.Root, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "work")
+	r, err := workspace.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r, dir
+}
+
+func made(t *testing.T, r *workspace.Root) (forge.AttemptID, string) {
+	t.Helper()
+	id := ident.New[forge.AttemptID]()
+	path, err := r.Make(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id, path
+}
+
+func nothingLeft(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEachAttemptGetsAFreshFolderOfItsOwn(t *testing.T) {
+	r, dir := open(t)
+	id, path := made(t, r)
+	if path != filepath.Join(dir, id.String()) {
+		t.Errorf("the workspace is %s", path)
+	}
+	for _, part := range []string{workspace.Source, workspace.Build, workspace.Home, workspace.Temp, workspace.Outputs} {
+		info, err := os.Stat(filepath.Join(path, part))
+		must(t, err)
+		if !info.IsDir() || runtime.GOOS != "windows" && info.Mode().Perm() != 0o700 {
+			t.Errorf("%s has mode %v", part, info.Mode())
+		}
+	}
+	if _, err := r.Make(id); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("the same workspace a second time: %v", err)
+	}
+	must(t, r.Remove(id))
+	must(t, r.Remove(id)) // again, harmless
+	nothingLeft(t, dir)
+}
+
+// TestWhateverAWorkloadLeavesIsRemoved: every trick by itself, each also while a neighbour must stay.
+func TestWhateverAWorkloadLeavesIsRemoved(t *testing.T) {
+	for what, leave := range map[string]func(t *testing.T, path string){
+		"folders that nobody may enter": func(t *testing.T, path string) {
+			must(t, os.MkdirAll(filepath.Join(path, "a", "b"), 0o700))
+			must(t, os.WriteFile(filepath.Join(path, "a", "b", "c"), nil, 0))
+			must(t, os.Chmod(filepath.Join(path, "a", "b"), 0))
+			must(t, os.Chmod(filepath.Join(path, "a"), 0o555))
+			must(t, os.Chmod(path, 0))
+		},
+		"names that look like options": func(t *testing.T, path string) {
+			must(t, os.WriteFile(filepath.Join(path, "-rf"), nil, 0o600))
+			must(t, os.WriteFile(filepath.Join(path, "new\nline"), nil, 0o600))
+		},
+		"a tree deeper than a path can say": func(t *testing.T, path string) {
+			root, err := os.OpenRoot(path)
+			must(t, err)
+			name := strings.Repeat("d", 200)
+			for range 300 {
+				must(t, root.Mkdir(name, 0o700))
+				next, err := root.OpenRoot(name)
+				must(t, errors.Join(err, root.Close()))
+				root = next
+			}
+			must(t, root.WriteFile("bottom", nil, 0o600))
+			must(t, root.Close())
+			must(t, os.Chmod(filepath.Join(path, name), 0)) // so that the quick way fails for others than root
+		},
+		"a link to elsewhere": func(t *testing.T, path string) {
+			must(t, os.Symlink("/", filepath.Join(path, "root")))
+			must(t, os.Remove(filepath.Join(path, workspace.Temp)))
+			must(t, os.Symlink("../..", filepath.Join(path, workspace.Temp)))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if runtime.GOOS == "windows" {
+				t.Skip("made of what Unix has")
+			}
+			r, dir := open(t)
+			id, path := made(t, r)
+			other, otherPath := made(t, r)
+			leave(t, path)
+			must(t, r.Remove(id))
+			if _, err := os.Stat(filepath.Join(otherPath, workspace.Build)); err != nil {
+				t.Errorf("the neighbour is damaged: %v", err)
+			}
+			must(t, r.Remove(other))
+			nothingLeft(t, dir)
+		})
+	}
+}
+
+func TestALinkInAWorkspaceIsRemovedAndNotWhatItNames(t *testing.T) {
+	r, _ := open(t)
+	outside := t.TempDir()
+	precious := filepath.Join(outside, "precious")
+	must(t, os.WriteFile(precious, []byte("x"), 0o400))
+	id, path := made(t, r)
+	if err := os.Symlink(outside, filepath.Join(path, "link")); err != nil {
+		t.Skip(err)
+	}
+	must(t, os.Symlink(precious, filepath.Join(path, "file")))
+	must(t, r.Remove(id))
+	if info, err := os.Stat(precious); err != nil || info.Mode().Perm() != 0o400 {
+		t.Errorf("what a link named has changed: %v, %v", info, err)
+	}
+}
+
+func TestFilesThatNobodyMayChangeAreRemoved(t *testing.T) {
+	r, dir := open(t)
+	id, path := made(t, r)
+	file, folder := filepath.Join(path, "fixed"), filepath.Join(path, "folder")
+	must(t, os.WriteFile(file, nil, 0o600))
+	must(t, os.Mkdir(folder, 0o700))
+	must(t, os.WriteFile(filepath.Join(folder, "x"), nil, 0o600))
+	if out, err := exec.Command("chattr", "+i", file, folder, path).CombinedOutput(); err != nil {
+		t.Skipf("attributes cannot be set here: %v: %s", err, out)
+	}
+	must(t, r.Remove(id))
+	nothingLeft(t, dir)
+}
+
+// TestTheSweeperRemovesWhatEarlierProcessesLeft: B40 and 07§245.
+func TestTheSweeperRemovesWhatEarlierProcessesLeft(t *testing.T) {
+	r, dir := open(t)
+	live, livePath := made(t, r)
+	made(t, r)
+	_, half := made(t, r)
+	must(t, os.Rename(half, filepath.Join(dir, ".gone-half"))) // an earlier removal was cut off
+	removed, err := r.Sweep(func(id forge.AttemptID) bool { return id == live })
+	must(t, err)
+	if removed != 2 {
+		t.Errorf("%d were removed, want 2", removed)
+	}
+	if _, err := os.Stat(livePath); err != nil {
+		t.Errorf("a live workspace: %v", err)
+	}
+}
+
+func TestTheSweeperLeavesWhatIsNotOurs(t *testing.T) {
+	r, dir := open(t)
+	foreign := filepath.Join(dir, "holiday photos")
+	must(t, os.Mkdir(foreign, 0o700))
+	made(t, r)
+	removed, err := r.Sweep(func(forge.AttemptID) bool { return false })
+	if removed != 1 || err == nil || !strings.Contains(err.Error(), "holiday photos") {
+		t.Errorf("removed %d, %v; want 1, and a word about the foreign folder", removed, err)
+	}
+	must(t, func() error { _, err := os.Stat(foreign); return err }())
+}
+
+func TestFreeSpaceIsThatOfTheDisk(t *testing.T) {
+	r, _ := open(t)
+	free, total, err := r.Free()
+	if err != nil || free == 0 || free > total {
+		t.Errorf("free %v of %v, %v", free, total, err)
+	}
+}

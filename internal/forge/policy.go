@@ -80,12 +80,16 @@ type Admission struct {
 	Capabilities Capabilities
 	Policy       LocalPolicy
 	Free         Resources // allocatable now
+	NoObjects    bool      // this agent moves no objects: it takes no spec with inputs, outputs or caches
 }
 
 // Check reports whether the agent can run the spec: a zero reason and nil if so, else the reason to reject it with and an
 // error that names everything that is missing.
 func (a *Admission) Check(s *JobSpec) (RejectReason, error) {
 	if err := s.Validate(); err != nil {
+		return RejectUnsupportedSpec, err
+	}
+	if err := a.objects(s); err != nil {
 		return RejectUnsupportedSpec, err
 	}
 	if reason, err := a.Policy.Check(s); err != nil {
@@ -110,4 +114,22 @@ func (a *Admission) Check(s *JobSpec) (RejectReason, error) {
 	default:
 		return RejectResourcePressure, err
 	}
+}
+
+// objects refuses what an agent without object transfer could not deliver.
+func (a *Admission) objects(s *JobSpec) error {
+	if !a.NoObjects {
+		return nil
+	}
+	var c checker
+	var root *where
+	for _, list := range []struct {
+		name string
+		n    int
+	}{{"inputs", len(s.Inputs)}, {"outputs", len(s.Outputs)}, {"caches", len(s.Caches)}} {
+		if list.n > 0 {
+			c.add(root.in(list.name), "this agent transfers no objects yet")
+		}
+	}
+	return c.err()
 }

@@ -127,3 +127,19 @@ func TestAnAgentTakesNothingThatItCannotRunNow(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAgentWithoutObjectTransferTakesNoSpecThatNeedsIt(t *testing.T) {
+	for path, strip := range map[string]func(*forge.JobSpec){
+		"inputs":  func(s *forge.JobSpec) { s.Outputs, s.Caches = nil, nil },
+		"outputs": func(s *forge.JobSpec) { s.Inputs, s.Caches = nil, nil },
+		"caches":  func(s *forge.JobSpec) { s.Inputs, s.Outputs = nil, nil },
+	} {
+		spec := fullSpec()
+		strip(&spec)
+		a := forge.Admission{NoObjects: true}
+		reason, err := a.Check(&spec)
+		if diff := cmp.Diff([]string{path}, paths(t, err)); diff != "" || reason != forge.RejectUnsupportedSpec {
+			t.Errorf("%s: %v: %s", path, reason, diff)
+		}
+	}
+}

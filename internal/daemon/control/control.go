@@ -1,0 +1,190 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/clock"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/trust"
+)
+
+// Bounds of a round of the loop.
+const (
+	// Every is how often the loop looks at everything although nothing told it to.
+	Every = time.Second
+	// maxReady is how many waiting jobs are looked at in a round; younger ones wait for a later one.
+	maxReady = 2048
+	// maxUnsettled is how many runs are settled in a round.
+	maxUnsettled = 256
+	// maxRunners bounds the fleet that is looked at.
+	maxRunners = 10_000
+	// maxNeeds bounds the specifications whose needs are remembered.
+	maxNeeds = 4096
+	// roundWithin bounds a round, so that a store that hangs is noticed and tried again.
+	roundWithin = 30 * time.Second
+)
+
+// Placement is the wish that a job be offered to a runner. The ids are new.
+type Placement struct {
+	Job     forge.JobID
+	Runner  forge.RunnerID
+	Attempt forge.AttemptID
+	Lease   forge.LeaseID
+}
+
+// Live is what the agents' edge knows of a runner that is connected and in step. Values that are nil or zero are taken
+// from the store.
+type Live struct {
+	Capabilities *forge.Capabilities
+	Summary      *forge.ResourceSummary
+	Health       forge.HealthStatus
+	Draining     bool // by its own wish
+}
+
+// Agents is the edge to the agents.
+type Agents interface {
+	// Live returns every runner that is connected, registered and in step. The caller may keep the map and not change what
+	// is in it.
+	Live() map[forge.RunnerID]Live
+	// Place wishes for an offer. It does not wait, and may forget the wish.
+	Place(Placement)
+}
+
+// Config is what a Control is made of. All but Log is required.
+type Config struct {
+	Store  *store.Store
+	Agents Agents
+	CA     *trust.CA
+	Policy forge.LeasePolicy
+	Log    *slog.Logger
+}
+
+// Control owns runs and runners.
+type Control struct {
+	store  *store.Store
+	agents Agents
+	ca     *trust.CA
+	policy forge.LeasePolicy
+	log    *slog.Logger
+	now    func() forge.Instant
+	nudge  chan struct{} // holds one
+	needs  needs         // has a lock of its own; it reads the store while it holds it, and takes no other
+
+	mu      sync.Mutex
+	waits   waits
+	nextSay forge.Instant // when an error of a round is logged next
+
+	rounds struct{ changed, nudged, ticked atomic.Uint64 }
+}
+
+// New returns a Control that does nothing by itself until Run.
+func New(cfg Config) *Control {
+	log := cfg.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Control{
+		store: cfg.Store, agents: cfg.Agents, ca: cfg.CA, policy: cfg.Policy, log: log, now: clock.Boot,
+		nudge: make(chan struct{}, 1), waits: waits{},
+	}
+}
+
+// Nudge says that something about the agents has changed: one came into step or went, or has other capabilities, another
+// load or other health. It does not wait.
+func (c *Control) Nudge() {
+	select {
+	case c.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// Rounds counts the rounds of the loop by what woke it: a change in the store, a nudge, and the passing of time. Work that
+// is there is begun by one of the first two.
+func (c *Control) Rounds() (changed, nudged, ticked uint64) {
+	return c.rounds.changed.Load(), c.rounds.nudged.Load(), c.rounds.ticked.Load()
+}
+
+// Run settles runs and places jobs until ctx ends. An error of the store is logged and what it kept from being done is
+// tried again: only the store itself decides when it is done for. It returns nil.
+func (c *Control) Run(ctx context.Context) error {
+	changes := c.store.Subscribe()
+	defer changes.Close()
+	tick := time.NewTicker(Every)
+	defer tick.Stop()
+	c.round(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changes.C():
+			if !matters(changes.Take()) {
+				continue
+			}
+			c.rounds.changed.Add(1)
+		case <-c.nudge:
+			c.rounds.nudged.Add(1)
+		case <-tick.C:
+			c.rounds.ticked.Add(1)
+		}
+		c.round(ctx)
+	}
+}
+
+// matters reports whether a change can settle a run or place a job. What grows all the time, logs and phases, cannot.
+func matters(ch store.Changes) bool {
+	return ch.All || len(ch.Runs) > 0 || len(ch.Jobs) > 0 || len(ch.Runners) > 0
+}
+
+// round looks at everything once.
+func (c *Control) round(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, roundWithin)
+	defer cancel()
+	if err := c.settleAll(ctx); err != nil {
+		c.say(ctx, "settle runs", err)
+	}
+	if err := c.place(ctx); err != nil {
+		c.say(ctx, "place jobs", err)
+	}
+}
+
+// say logs an error of a round, at most once in a while: a store that is full stays so for a time.
+func (c *Control) say(ctx context.Context, what string, err error) {
+	const quiet = 10 * time.Second
+	if ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
+		return
+	}
+	c.mu.Lock()
+	now := c.now()
+	due := now >= c.nextSay
+	if due {
+		c.nextSay = now.Add(quiet)
+	}
+	c.mu.Unlock()
+	if due {
+		c.log.Error("a round could not be finished; it is tried again", "what", what, "err", err)
+	}
+}
+
+// settleAll settles every run of which a job has changed. One that cannot be settled does not keep the others from it.
+func (c *Control) settleAll(ctx context.Context) error {
+	var runs []forge.RunID
+	err := c.store.View(ctx, func(v *store.View) (err error) {
+		runs, err = v.Unsettled(maxUnsettled)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var first error
+	for _, id := range runs {
+		if err := c.store.Settle(ctx, id, settle); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}

@@ -1,0 +1,176 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/authority"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/digest"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/trust"
+)
+
+// Verb is what an administrator does to a runner.
+type Verb string
+
+// The verbs. Each may be repeated: it says how the runner shall be, not how it changes.
+const (
+	Drain   Verb = "drain"   // gets no new lease
+	Resume  Verb = "resume"  // ends that
+	Disable Verb = "disable" // no new lease; what it runs is cancelled, and its connection closed, within five seconds
+	Enable  Verb = "enable"  // ends that
+	Revoke  Verb = "revoke"  // as Disable, and no certificate of it is good any more; for ever
+)
+
+// What an administrator is told, besides the store's errors.
+var (
+	ErrRevoked = errors.New("this runner was revoked, which is for good; enrol its machine anew")
+	ErrVerb    = errors.New("no such thing can be done to a runner")
+)
+
+// SetRunner carries out a verb and writes it into the audit log, in one transaction. store.ErrNotFound, ErrRevoked,
+// ErrVerb.
+func (c *Control) SetRunner(ctx context.Context, id forge.RunnerID, verb Verb, actor string) (r store.Runner, err error) {
+	err = c.store.Update(ctx, store.ClassState, func(tx *store.Tx) error {
+		before, err := tx.Runner(id)
+		if err != nil {
+			return err
+		}
+		cmd := &authority.SetRunner{Runner: id, Disabled: before.Disabled, Revoked: before.Revoked, Draining: before.Draining}
+		if err := verb.apply(cmd); err != nil {
+			return err
+		}
+		if _, err := tx.Do(cmd); err != nil {
+			return err
+		}
+		if r, err = tx.Runner(id); err != nil {
+			return err
+		}
+		return tx.AppendAudit(store.AuditEvent{Kind: "runner." + string(verb), Actor: actor, Runner: id, Subject: before.Name})
+	})
+	return r, err
+}
+
+func (v Verb) apply(to *authority.SetRunner) error {
+	switch v {
+	case Drain:
+		to.Draining = true
+	case Resume:
+		to.Draining = false
+	case Disable:
+		to.Disabled = true
+	case Enable:
+		if to.Revoked {
+			return ErrRevoked
+		}
+		to.Disabled = false
+	case Revoke:
+		to.Revoked = true
+	default:
+		return ErrVerb
+	}
+	return nil
+}
+
+// DeleteRunner takes a runner out of the fleet for good. store.ErrNotFound; store.ErrInUse while it has a lease.
+func (c *Control) DeleteRunner(ctx context.Context, id forge.RunnerID, actor string) error {
+	return c.store.Update(ctx, store.ClassState, func(tx *store.Tx) error {
+		r, err := tx.Runner(id)
+		if err != nil {
+			return err
+		}
+		if err := tx.DeleteRunner(id); err != nil {
+			return err
+		}
+		return tx.AppendAudit(store.AuditEvent{Kind: "runner.delete", Actor: actor, Runner: id, Subject: r.Name})
+	})
+}
+
+// TokenRequest says what an enrolment token is to make. Zero fields have the default.
+type TokenRequest struct {
+	Name     string // of the runner; the machine's choice where it is empty
+	Pool     string // forge.DefaultPool
+	Trust    forge.TrustClass
+	Labels   []string
+	Slots    int           // 1
+	Lifetime time.Duration // trust.TokenLifetime
+	Actor    string
+}
+
+// MintToken makes an enrolment token. Only its hash is stored, so the text is there once. forge.Problems where the
+// request is wrong; store.ErrExists where a runner has the name already.
+func (c *Control) MintToken(ctx context.Context, r TokenRequest) (store.Token, forge.Secret, error) {
+	t, err := newToken(r)
+	if err != nil {
+		return store.Token{}, forge.Secret{}, err
+	}
+	minted := c.ca.Mint()
+	t.Hash = digest.Digest(minted.Hash())
+	err = c.store.Update(ctx, store.ClassState, func(tx *store.Tx) error {
+		if t.Name != "" {
+			switch _, err := tx.RunnerByName(t.Name); {
+			case err == nil:
+				return fmt.Errorf("runner %s: %w", t.Name, store.ErrExists)
+			case !errors.Is(err, store.ErrNotFound):
+				return err
+			}
+		}
+		if err := tx.CreateToken(t); err != nil {
+			return err
+		}
+		return tx.AppendAudit(store.AuditEvent{Kind: "token.create", Actor: r.Actor, Subject: TokenID(t), Detail: "for runner " + orAny(t.Name)})
+	})
+	if err != nil {
+		return store.Token{}, forge.Secret{}, err
+	}
+	return t, forge.NewSecret([]byte(minted.Reveal())), nil
+}
+
+func orAny(name string) string {
+	if name == "" {
+		return "of any name"
+	}
+	return name
+}
+
+// TokenID is how people call a token: the first digits of its hash, which say nothing about it.
+func TokenID(t store.Token) string { return fmt.Sprintf("%x", t.Hash[:6]) }
+
+// newToken fills in the defaults and checks the rest as the runner's would be.
+func newToken(r TokenRequest) (store.Token, error) {
+	now := time.Now()
+	t := store.Token{Name: r.Name, Pool: r.Pool, Trust: r.Trust, Labels: r.Labels, Slots: r.Slots, Creator: r.Actor, Created: forge.WallTime(now.UnixMilli())}
+	if t.Pool == "" {
+		t.Pool = forge.DefaultPool
+	}
+	if t.Trust == 0 {
+		t.Trust = forge.TrustTrusted
+	}
+	if t.Slots == 0 {
+		t.Slots = 1
+	}
+	if r.Lifetime == 0 {
+		r.Lifetime = trust.TokenLifetime
+	}
+	t.Expires = forge.WallTime(now.Add(r.Lifetime).UnixMilli())
+	var found forge.Problems
+	name := t.Name
+	if name == "" {
+		name = "any"
+	}
+	like := forge.Runner{ID: forge.RunnerID{ULID: forge.ULID{1}}, Name: name, Pool: t.Pool, Trust: t.Trust, Labels: t.Labels}
+	_ = errors.As(like.Validate(), &found)
+	if t.Slots < 1 || t.Slots > int(forge.MaxSlots) {
+		found = append(found, forge.Problem{Path: "slots", What: fmt.Sprintf("%d is not within 1 and %d", t.Slots, forge.MaxSlots)})
+	}
+	if err := trust.CheckTokenLifetime(r.Lifetime); err != nil {
+		found = append(found, forge.Problem{Path: "expires_in", What: err.Error()})
+	}
+	if len(found) > 0 {
+		return store.Token{}, found
+	}
+	return t, nil
+}

@@ -1,0 +1,176 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/ident"
+	"github.com/forgeyard/forgeyard/internal/jobspec"
+)
+
+// MaxInlineSpec bounds the bytes of an encoded specification: it travels within the offer, until objects can be fetched.
+const MaxInlineSpec = 48 << 10
+
+// Submission is a run to be made.
+type Submission struct {
+	Project forge.ProjectName
+	Trust   forge.TrustClass // of whoever submits; each job's Constraints.Trust is set to it
+	Key     string           // idempotency key, or empty
+	Actor   string
+	Jobs    []SubmittedJob
+}
+
+// SubmittedJob is one job of it. Project, Job and Leg of its spec are set from here.
+type SubmittedJob struct {
+	Key   forge.JobKey
+	Leg   forge.Leg
+	Needs []forge.JobNeed
+	Spec  forge.JobSpec
+}
+
+// Unsupported is what a submission asks for that this version cannot do, each with its place.
+type Unsupported forge.Problems
+
+func (u Unsupported) Error() string { return "not supported yet: " + forge.Problems(u).Error() }
+
+// ErrKeyReused is for an idempotency key that came with another submission before.
+var ErrKeyReused = errors.New("this idempotency key was used for another run")
+
+// Submit stores a run with all of its jobs and settles it, in one transaction: when it returns, the jobs without needs
+// are ready. Nothing is stored of a submission that is refused, with forge.Problems or Unsupported. A second submission
+// of the same with the same key returns the first one's run, with made false. After store.ErrUnknown the same submission
+// with the same key can be made again.
+func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made bool, err error) {
+	n, err := c.newRun(s)
+	if err != nil {
+		return store.Run{}, false, err
+	}
+	err = c.store.Update(ctx, store.ClassState, func(tx *store.Tx) error {
+		if run, made, err = tx.CreateRun(n); err != nil {
+			return err
+		}
+		if !made {
+			return sameJobs(tx, run.ID, n.Jobs)
+		}
+		if err := tx.Settle(run.ID, settle); err != nil {
+			return err
+		}
+		run, err = tx.Run(run.ID)
+		return err
+	})
+	if err != nil {
+		return store.Run{}, false, err
+	}
+	return run, made, nil
+}
+
+// sameJobs checks that a run has exactly these jobs.
+func sameJobs(tx *store.Tx, id forge.RunID, jobs []store.NewJob) error {
+	have, err := tx.Jobs(id)
+	if err != nil {
+		return err
+	}
+	same := slices.EqualFunc(have, jobs, func(a store.Job, b store.NewJob) bool {
+		return a.Key == b.Key && a.Leg.String() == b.Leg.String() && slices.Equal(a.Needs, b.Needs) && a.Draft == b.Draft
+	})
+	if !same {
+		return ErrKeyReused
+	}
+	return nil
+}
+
+// newRun checks a submission and encodes its specifications.
+func (c *Control) newRun(s Submission) (store.NewRun, error) {
+	n := store.NewRun{ID: ident.New[forge.RunID](), Project: s.Project, Trust: s.Trust, Key: s.Key, Actor: s.Actor}
+	if err := s.graph(n.ID); err != nil {
+		return store.NewRun{}, err
+	}
+	var wrong, early forge.Problems
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		spec := j.Spec
+		spec.Project, spec.Job, spec.Leg, spec.Constraints.Trust = s.Project, j.Key, j.Leg, s.Trust
+		at := "jobs[" + strconv.Itoa(i) + "].spec"
+		early = append(early, below(at, tooEarly(&spec))...)
+		bytes, err := jobspec.Encode(spec)
+		var found forge.Problems
+		switch {
+		case errors.As(err, &found):
+			wrong = append(wrong, below(at, found)...)
+			continue
+		case errors.Is(err, jobspec.ErrTooLarge):
+			wrong = append(wrong, forge.Problem{Path: at, What: fmt.Sprintf("is larger than %d bytes when it is encoded", forge.MaxSpecBytes)})
+			continue
+		case err != nil:
+			return store.NewRun{}, fmt.Errorf("encode %s: %w", at, err)
+		case len(bytes) > MaxInlineSpec:
+			early = append(early, forge.Problem{Path: at, What: fmt.Sprintf(
+				"has %d bytes when it is encoded, more than the %d that can travel today; put long scripts into files of the source", len(bytes), MaxInlineSpec)})
+		}
+		n.Jobs = append(n.Jobs, store.NewJob{
+			ID: ident.New[forge.JobID](), Key: j.Key, Leg: j.Leg, Needs: j.Needs, Draft: jobspec.ID(bytes), Bytes: bytes,
+			Terms: c.terms(&spec),
+		})
+	}
+	if len(wrong) > 0 {
+		return store.NewRun{}, wrong
+	}
+	if len(early) > 0 {
+		return store.NewRun{}, Unsupported(early)
+	}
+	return n, nil
+}
+
+// graph checks project and jobs together, with ids that only serve the check.
+func (s *Submission) graph(id forge.RunID) error {
+	if err := (forge.Run{ID: id, Project: s.Project, State: forge.RunPlanned, Trust: s.Trust}).Validate(); err != nil {
+		return err
+	}
+	jobs := make([]forge.Job, len(s.Jobs))
+	for i, j := range s.Jobs {
+		jobs[i] = forge.Job{ID: ident.New[forge.JobID](), Run: id, Key: j.Key, Leg: j.Leg, Needs: j.Needs, State: forge.JobWaiting}
+	}
+	return forge.ValidateGraph(jobs)
+}
+
+// terms is what a spec says about leases on its job.
+func (c *Control) terms(s *forge.JobSpec) store.Terms {
+	return store.Terms{
+		HardTTL: c.policy.HardTTL(s.Connectivity.Mode, s.Connectivity.Extra), MaxLifetime: s.MaxLifetime(), Retry: s.Retry,
+	}
+}
+
+// tooEarly lists what a spec asks for that nothing carries out yet. A job that is accepted must never find that out on
+// its runner.
+func tooEarly(s *forge.JobSpec) forge.Problems {
+	var found forge.Problems
+	for _, part := range []struct {
+		path string
+		n    int
+	}{{"inputs", len(s.Inputs)}, {"outputs", len(s.Outputs)}, {"caches", len(s.Caches)}, {"secrets", len(s.Secrets)}} {
+		if part.n > 0 {
+			found = append(found, forge.Problem{Path: part.path, What: "cannot be used yet; leave them out"})
+		}
+	}
+	if s.Connectivity.Mode == forge.OfflineAuthorized {
+		found = append(found, forge.Problem{Path: "connectivity.mode", What: "offline needs the consent of a pool, which cannot be given yet; use grace"})
+	}
+	return found
+}
+
+// below puts problems under a place.
+func below(at string, found forge.Problems) forge.Problems {
+	out := make(forge.Problems, len(found))
+	for i, p := range found {
+		out[i] = forge.Problem{Path: at, What: p.What}
+		if p.Path != "" {
+			out[i].Path += "." + p.Path
+		}
+	}
+	return out
+}

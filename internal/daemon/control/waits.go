@@ -1,0 +1,82 @@
+package control
+
+import (
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// Pauses between offers (D09).
+const (
+	// freeOffers is how many offers that came to nothing are made again at once.
+	freeOffers = 5
+	// firstPause follows the next one; each further one doubles it, up to longestPause.
+	firstPause   = 10 * time.Second
+	longestPause = 5 * time.Minute
+	// askAgain is how long a runner that refused a job is not asked about it, since it waits again. Refusals may pass: a
+	// full disk is cleaned, a busy machine becomes idle.
+	askAgain = 30 * time.Second
+	// wishStands is how long a wish is taken to be on its way. Then the job is looked at again.
+	wishStands = 2 * time.Second
+)
+
+// pauseAfter is how long a job waits before it is offered again, after so many offers that came to nothing.
+func pauseAfter(free uint32) time.Duration {
+	if free < freeOffers {
+		return 0
+	}
+	pause := firstPause
+	for n := uint32(freeOffers); n < free && pause < longestPause; n++ {
+		pause *= 2
+	}
+	return min(pause, longestPause)
+}
+
+// waits is what is remembered of the jobs that wait. It is empty after a start, which makes their pauses begin anew.
+type waits map[forge.JobID]*wait
+
+// wait is one job that waits for a runner, since it became ready the last time.
+type wait struct {
+	since  forge.Instant
+	tries  uint32         // free retries when it became ready
+	ready  forge.WallTime // as stored: it tells one wait from the next, and nothing is counted from it
+	wished forge.Instant  // when a placement was asked for; zero: none was
+	runner forge.RunnerID // for which
+}
+
+// see takes in the jobs that wait now and forgets all others.
+func (w waits) see(now forge.Instant, ready []store.ReadyJob) {
+	there := make(map[forge.JobID]bool, len(ready))
+	for i := range ready {
+		j := &ready[i]
+		there[j.ID] = true
+		if old := w[j.ID]; old == nil || old.tries != j.FreeRetries || old.ready != j.Changed {
+			w[j.ID] = &wait{since: now, tries: j.FreeRetries, ready: j.Changed}
+		}
+	}
+	for id := range w {
+		if !there[id] {
+			delete(w, id)
+		}
+	}
+}
+
+// until is when the job may be offered again.
+func (w *wait) until() forge.Instant { return w.since.Add(pauseAfter(w.tries)) }
+
+// pausing reports whether it may not be offered yet.
+func (w *wait) pausing(now forge.Instant) bool { return now < w.until() }
+
+// onItsWay reports whether it was given to a runner and the offer may still come.
+func (w *wait) onItsWay(now forge.Instant) bool {
+	return w.wished != 0 && now < w.wished.Add(wishStands)
+}
+
+// refused lists the runners that are not asked again for now.
+func (w *wait) refused(now forge.Instant, by []forge.RunnerID) []forge.RunnerID {
+	if now >= w.since.Add(askAgain) {
+		return nil
+	}
+	return by
+}

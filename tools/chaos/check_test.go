@@ -1,0 +1,62 @@
+//go:build linux
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// good is a job with a lost attempt and one whose result was recorded.
+func good() observedJob {
+	return observedJob{
+		name: "a", ended: true, succeeded: true,
+		attempts: []observedAttempt{
+			{id: "x", number: 1, ended: true, lost: true, started: true, transcript: []byte("one\ntwo\n"), log: []byte("one\n"), first: 10, last: 20},
+			{
+				id: "y", number: 2, ended: true, accepted: true, logSealed: true, started: true,
+				transcript: []byte("one\n"), log: []byte("one\n"), first: 21, last: 30,
+			},
+		},
+	}
+}
+
+func TestAnHonestRunHasNoViolation(t *testing.T) {
+	if found := check([]observedJob{good()}); len(found) != 0 {
+		t.Errorf("check(good) = %v", found)
+	}
+}
+
+func TestEachBrokenInvariantIsFound(t *testing.T) {
+	tests := []struct {
+		invariant string
+		breakIt   func(*observedJob)
+	}{
+		{"I07", func(j *observedJob) { j.ended = false }},
+		{"I07", func(j *observedJob) { j.attempts[0].ended = false }},
+		{"I03", func(j *observedJob) {
+			j.attempts[0].accepted, j.attempts[0].logSealed, j.attempts[0].log = true, true, j.attempts[0].transcript
+		}},
+		{"I03", func(j *observedJob) { j.attempts[1].accepted = false }},
+		{"I08", func(j *observedJob) { j.attempts[1].log = nil }},
+		{"I08", func(j *observedJob) { j.attempts[1].logSealed = false }},
+		{"I08", func(j *observedJob) { j.attempts[0].log = []byte("two\n") }},
+		{"I08", func(j *observedJob) { j.attempts[0].log = []byte("one\ntwo\ntwo\n") }},
+		{"I01", func(j *observedJob) { j.attempts[1].first = 20 }},
+		{"cancel", func(j *observedJob) {
+			j.cancelled, j.cancelAt = true, 1
+			j.attempts[1].first = forge.Instant(6e9)
+			j.attempts[1].last = forge.Instant(7e9)
+		}},
+	}
+	for _, test := range tests {
+		j := good()
+		test.breakIt(&j)
+		found := check([]observedJob{j})
+		if len(found) == 0 || !strings.HasPrefix(found[0].String(), test.invariant+": ") {
+			t.Errorf("want a violation of %s, got %v", test.invariant, found)
+		}
+	}
+}

@@ -152,28 +152,29 @@ type ReadyJob struct {
 // Token is an enrolment token. Only the hash of its secret is stored.
 type Token struct {
 	Hash    digest.Digest
-	Name    string // of the runner that it makes; empty: the runner may choose
+	Runner  forge.RunnerID // that it is bound to, or that it has made; zero: it will make one
+	Name    string         // of the runner that it makes; empty: the agent may wish for one
 	Pool    string
 	Trust   forge.TrustClass
 	Labels  []string
 	Slots   int
 	Creator string
-	Created forge.WallTime
+	Created forge.WallTime // set by the store
 	Expires forge.WallTime
 	UsedBy  digest.Digest // the public key that redeemed it
 	UsedAt  forge.WallTime
-	Runner  forge.RunnerID // that it made
 }
 
-// Certificate is a certificate that was issued to a runner.
+// Certificate is a certificate that was issued to a runner. Nothing in it is secret.
 type Certificate struct {
-	Serial    string // lower-case hexadecimal
-	Runner    forge.RunnerID
-	Key       digest.Digest // of its public key
-	NotBefore forge.WallTime
-	NotAfter  forge.WallTime
-	Issued    forge.WallTime
-	DER       []byte
+	Serial     string // lower-case hexadecimal
+	Runner     forge.RunnerID
+	Key        digest.Digest // of its public key
+	NotBefore  forge.WallTime
+	NotAfter   forge.WallTime
+	Issued     forge.WallTime // set by the store, with Used and Superseded
+	Used       forge.WallTime // first
+	Superseded bool           // by a newer one that is in use
 }
 
 // AuditEvent is something that somebody may have to look at later. Detail never holds a secret.

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/lifecycle"
@@ -28,8 +30,112 @@ type Skip struct {
 	Reason string // for people
 }
 
-// Settle reads a run with its jobs, lets decide decide, and writes that.
-func (tx *Tx) Settle(run forge.RunID, decide func(Run, []Job) Settlement) error { return errUnbuilt }
-
 // Unsettled lists runs of which a job has changed since they were settled, oldest first, at most limit.
-func (v *View) Unsettled(limit int) ([]forge.RunID, error) { return nil, errUnbuilt }
+func (v *View) Unsettled(limit int) ([]forge.RunID, error) {
+	return list(v, `SELECT id FROM run WHERE unsettled = 1 ORDER BY seq LIMIT ?`,
+		func(run *forge.RunID) []any { return []any{id(&run.ULID)} }, page(limit))
+}
+
+// Settle reads a run with its jobs, lets decide decide, and writes that. The run counts as settled until one of its jobs
+// changes again, be it by this very settlement: a skipped job may let another be decided.
+func (tx *Tx) Settle(run forge.RunID, decide func(Run, []Job) Settlement) error {
+	r, err := tx.Run(run)
+	if err != nil {
+		return fmt.Errorf("settle run %v: %w", run, err)
+	}
+	jobs, err := tx.Jobs(run)
+	if err != nil {
+		return fmt.Errorf("settle run %v: %w", run, err)
+	}
+	if _, err := tx.exec(`UPDATE run SET unsettled = 0 WHERE id = ? AND unsettled = 1`, run.ULID[:]); err != nil {
+		return err
+	}
+	if err := tx.carryOut(&r, jobs, decide(r, jobs)); err != nil {
+		return fmt.Errorf("settle run %v: %w", run, err)
+	}
+	return nil
+}
+
+func (tx *Tx) carryOut(r *Run, jobs []Job, s Settlement) error {
+	at := make(map[forge.JobID]*Job, len(jobs))
+	for i := range jobs {
+		at[jobs[i].ID] = &jobs[i]
+	}
+	for i := range s.Plan {
+		if at[s.Plan[i].Job] == nil {
+			return fmt.Errorf("%w: job %v is not of the run", ErrNotFound, s.Plan[i].Job)
+		}
+		if err := tx.plan(&s.Plan[i]); err != nil {
+			return err
+		}
+	}
+	for _, skip := range s.Skip {
+		j := at[skip.Job]
+		if j == nil {
+			return fmt.Errorf("%w: job %v is not of the run", ErrNotFound, skip.Job)
+		}
+		if err := tx.skip(j, skip.Reason); err != nil {
+			return err
+		}
+	}
+	for _, job := range s.Cancel {
+		if _, err := tx.Do(&authority.CancelJob{Job: job}); err != nil {
+			return err
+		}
+	}
+	return tx.moveRun(r, s.Run)
+}
+
+// plan stores the spec of a job, and what it says about leases, before the rule that makes the job ready.
+func (tx *Tx) plan(p *Planned) error {
+	if err := tx.putSpec(p.Spec, p.Bytes); err != nil {
+		return err
+	}
+	if t := p.Terms; t != nil {
+		if err := tx.write(`UPDATE job SET hard_ttl = ?, max_lifetime = ?, retry = ? WHERE id = ?`,
+			toInt(t.HardTTL), toInt(t.MaxLifetime), toText(t.Retry), p.Job.ULID[:]); err != nil {
+			return err
+		}
+	}
+	answer, err := tx.Do(&p.Plan)
+	if err == nil && !answer.Done {
+		err = fmt.Errorf("job %v cannot be planned any more", p.Job)
+	}
+	return err
+}
+
+func (tx *Tx) skip(j *Job, reason string) error {
+	to, err := lifecycle.Job.Next(j.State, lifecycle.JobSkip)
+	if err != nil {
+		return fmt.Errorf("job %v: %w", j.ID, err)
+	}
+	tx.changes.job(j.ID)
+	if err := tx.write(`UPDATE job SET state = ?, ended_at = ?, changed_at = ?, reason = ? WHERE id = ?`,
+		toInt(to), toInt(tx.now), toInt(tx.now), reason, j.ID.ULID[:]); err != nil {
+		return err
+	}
+	return tx.unsettle(j.Run)
+}
+
+// moveRun brings the run through its events.
+func (tx *Tx) moveRun(r *Run, events []lifecycle.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	for _, event := range events {
+		to, err := lifecycle.Run.Next(r.State, event)
+		if err != nil {
+			return err
+		}
+		r.State = to
+		switch {
+		case to == forge.RunRunning:
+			r.Started = tx.now
+		case to.Ended():
+			r.Ended = tx.now
+		}
+	}
+	tx.changes.run(r.ID)
+	return tx.write(`UPDATE run SET state = ?, started_at = ?, ended_at = ? WHERE id = ?`,
+		toInt(r.State), toInt(r.Started), toInt(r.Ended), r.ID.ULID[:])
+}

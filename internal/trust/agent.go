@@ -109,6 +109,9 @@ func OpenFolder(dir string) (*Folder, error) {
 	return &Folder{dir}, nil
 }
 
+// Dir is where it is.
+func (f *Folder) Dir() string { return f.dir }
+
 // Key returns the agent's key, and makes it at the first call. It is on disk before anybody gets to know its public half:
 // otherwise a crash could use a token up for a key that is gone.
 func (f *Folder) Key() (Key, error) {

@@ -35,8 +35,9 @@ const (
 
 // Errors of reading a token. Their texts hold nothing of it.
 var (
-	ErrNoToken   = errors.New("this is no enrolment token: it begins with " + TokenPrefix)
-	ErrTokenTypo = errors.New("this enrolment token was not copied whole: its checksum does not fit; copy it again")
+	ErrNoToken      = errors.New("this is no enrolment token: it begins with " + TokenPrefix)
+	ErrTokenVersion = errors.New("this enrolment token is of another version: make it with a daemon of this program's release")
+	ErrTokenTypo    = errors.New("this enrolment token was not copied whole: its checksum does not fit; copy it again")
 )
 
 // Token lets one agent enrol once: 32 random bytes, and the fingerprint of the CA by which the agent knows the daemon. It
@@ -73,7 +74,7 @@ func ParseToken(text []byte) (Token, error) {
 		return Token{}, ErrTokenTypo
 	}
 	if body[0] != tokenVersion {
-		return Token{}, fmt.Errorf("this enrolment token is of version %d, this program knows %d: use one of the daemon's release", body[0], tokenVersion)
+		return Token{}, ErrTokenVersion
 	}
 	ca, secret := body[1:1+len(Fingerprint{})], body[1+len(Fingerprint{}):]
 	return Token{Fingerprint(ca), forge.NewSecret(secret)}, nil

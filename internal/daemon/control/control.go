@@ -37,28 +37,11 @@ type Placement struct {
 	Lease   forge.LeaseID
 }
 
-// Live is what the agents' edge knows of a runner that is connected and in step. Values that are nil or zero are taken
-// from the store.
-type Live struct {
-	Capabilities *forge.Capabilities
-	Summary      *forge.ResourceSummary
-	Health       forge.HealthStatus
-	Draining     bool // by its own wish
-}
-
-// Agents is the edge to the agents.
-type Agents interface {
-	// Live returns every runner that is connected, registered and in step. The caller may keep the map and not change what
-	// is in it.
-	Live() map[forge.RunnerID]Live
-	// Place wishes for an offer. It does not wait, and may forget the wish.
-	Place(Placement)
-}
-
 // Config is what a Control is made of. All but Log is required.
 type Config struct {
-	Store  *store.Store
-	Agents Agents
+	Store *store.Store
+	// Place wishes for an offer. It does not wait, and may forget the wish.
+	Place  func(Placement)
 	CA     *trust.CA
 	Policy forge.LeasePolicy
 	Log    *slog.Logger
@@ -67,13 +50,15 @@ type Config struct {
 // Control owns runs and runners.
 type Control struct {
 	store  *store.Store
-	agents Agents
+	wishes func(Placement)
 	ca     *trust.CA
 	policy forge.LeasePolicy
 	log    *slog.Logger
 	now    func() forge.Instant
 	nudge  chan struct{} // holds one
 	needs  needs         // has a lock of its own; it reads the store while it holds it, and takes no other
+
+	fleet fleet
 
 	mu      sync.Mutex
 	waits   waits
@@ -89,8 +74,8 @@ func New(cfg Config) *Control {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Control{
-		store: cfg.Store, agents: cfg.Agents, ca: cfg.CA, policy: cfg.Policy, log: log, now: clock.Boot,
-		nudge: make(chan struct{}, 1), waits: waits{},
+		store: cfg.Store, wishes: cfg.Place, ca: cfg.CA, policy: cfg.Policy, log: log, now: clock.Boot,
+		nudge: make(chan struct{}, 1), waits: waits{}, fleet: fleet{live: map[forge.RunnerID]live{}},
 	}
 }
 

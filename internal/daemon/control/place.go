@@ -24,7 +24,7 @@ func (c *Control) place(ctx context.Context) error {
 	plan := scheduler.Place(s.Snapshot)
 	wishes := c.wish(plan)
 	for _, w := range wishes {
-		c.agents.Place(w)
+		c.wishes(w)
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (c *Control) look(ctx context.Context) (*sight, error) { return c.lookAt(ct
 
 // lookAt is look, also at a fleet that no job waits for.
 func (c *Control) lookAt(ctx context.Context, fleet bool) (*sight, error) {
-	live := c.agents.Live()
+	live := c.fleet.now()
 	s := &sight{
 		onItsWay: map[forge.JobID]forge.RunnerID{}, until: map[forge.JobID]forge.Instant{},
 		opens: map[forge.RunnerID][]scheduler.Open{},
@@ -157,22 +157,18 @@ func (c *Control) addJobs(s *sight, ready []store.ReadyJob) {
 }
 
 // runnerOf puts together what is stored of a runner and what its connection says.
-func runnerOf(r *store.Runner, live map[forge.RunnerID]Live, open []scheduler.Open) scheduler.Runner {
+func runnerOf(r *store.Runner, now map[forge.RunnerID]live, open []scheduler.Open) scheduler.Runner {
 	out := scheduler.Runner{
 		Runner: r.Runner, Capabilities: r.Capabilities, Summary: r.Summary, Health: r.Health.Status, Open: open,
 	}
 	out.Disabled = r.Disabled || r.Revoked
-	if l, ok := live[r.ID]; ok {
-		out.Connected = true
-		out.Draining = r.Draining || l.Draining
-		if l.Capabilities != nil {
-			out.Capabilities = *l.Capabilities
+	if l, ok := now[r.ID]; ok {
+		out.Connected, out.Draining = true, r.Draining || l.draining
+		if l.said {
+			out.Summary = l.summary
 		}
-		if l.Summary != nil {
-			out.Summary = *l.Summary
-		}
-		if l.Health != 0 {
-			out.Health = l.Health
+		if l.health != 0 {
+			out.Health = l.health
 		}
 	}
 	// What the administrator gives is the most that an offer can take; the store refuses the next.

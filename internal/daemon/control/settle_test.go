@@ -44,7 +44,7 @@ func graph(t testing.TB, text string) ([]store.Job, map[forge.JobID]string) {
 		}
 		j.Authority.State = j.State
 		jobs = append(jobs, j)
-		names[j.ID] = fmt.Sprintf("%s", key)
+		names[j.ID] = key
 	}
 	return jobs, names
 }

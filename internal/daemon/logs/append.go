@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
 
 // Append stores frames of an attempt's log, as a runner sent them: valid, in order, without holes between them. Frames
@@ -121,7 +122,7 @@ func (l *log) within(frames []forge.LogFrame) ([]forge.LogFrame, error) {
 func (l *log) saveRefused() {
 	text := strconv.FormatUint(l.refused, 10)
 	if err := os.WriteFile(filepath.Join(l.dir, refusedName), []byte(text), 0o600); err != nil {
-		l.store.cfg.Log.Warn("refused bytes of a log were not written down", "attempt", l.attempt.String(), "error", err)
+		l.store.cfg.Log.Warn("refused bytes of a log were not written down", telemetry.KeyAttempt, l.attempt.String(), telemetry.KeyError, err)
 	}
 }
 

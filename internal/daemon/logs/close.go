@@ -7,6 +7,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
 
 // closeEvery is how often Run looks for logs that nobody will seal.
@@ -31,7 +32,7 @@ func (s *Store) closeEnded(ctx context.Context, now forge.Instant, seen map[forg
 	ended, err := s.cfg.Rows.Unsealed(ctx, clock.Wall())
 	if err != nil {
 		if ctx.Err() == nil {
-			s.cfg.Log.Warn("logs without a seal were not looked for", "error", err)
+			s.cfg.Log.Warn("logs without a seal were not looked for", telemetry.KeyError, err)
 		}
 		return
 	}
@@ -47,7 +48,7 @@ func (s *Store) closeEnded(ctx context.Context, now forge.Instant, seen map[forg
 			continue
 		}
 		if _, err := s.end(ctx, e.Attempt, &authority.CloseLog{Lease: e.Lease, Attempt: e.Attempt}); err != nil && ctx.Err() == nil {
-			s.cfg.Log.Warn("a log was not closed", "attempt", e.Attempt.String(), "error", err)
+			s.cfg.Log.Warn("a log was not closed", telemetry.KeyAttempt, e.Attempt.String(), telemetry.KeyError, err)
 		}
 	}
 	for attempt := range seen {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
 
 // log is one open log. Whoever changes it has its turn; what readers see stands under mu.
@@ -216,7 +217,7 @@ func (l *log) seal() {
 // index writes the index of a segment that will not grow. Without it the segment is scanned.
 func (l *log) index(s *segment) {
 	if err := saveIndex(l.dir, s); err != nil {
-		l.store.cfg.Log.Warn("the index of a log segment was not written", "attempt", l.attempt.String(), "error", err)
+		l.store.cfg.Log.Warn("the index of a log segment was not written", telemetry.KeyAttempt, l.attempt.String(), telemetry.KeyError, err)
 	}
 }
 

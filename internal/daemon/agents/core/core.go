@@ -106,6 +106,20 @@ func (d *Daemon) Wake() forge.Instant {
 	return wake
 }
 
+// Waiting returns how many frames of a connection were received and not answered yet. A shell that feeds a connection
+// only while that is little bounds what a peer can make it hold.
+func (d *Daemon) Waiting(id ConnID) int {
+	c := d.conn(id)
+	switch {
+	case c == nil:
+		return 0
+	case c.current == nil:
+		return len(c.queue)
+	default:
+		return len(c.queue) + 1
+	}
+}
+
 func (d *Daemon) tick(now forge.Instant) {
 	for _, c := range slices.Clone(d.conns) {
 		if now >= c.wake() {

@@ -10,6 +10,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/ident"
 	"github.com/forgeyard/forgeyard/internal/trust"
 )
 
@@ -100,44 +101,95 @@ type TokenRequest struct {
 	Actor    string
 }
 
-// MintToken makes an enrolment token. Only its hash is stored, so the text is there once. forge.Problems where the
-// request is wrong; store.ErrExists where a runner has the name already.
+// MintToken makes an enrolment token for a runner that does not exist yet. Only its hash is stored, so the text is there
+// once. forge.Problems where the request is wrong; store.ErrExists where a runner has the name already.
 func (c *Control) MintToken(ctx context.Context, r TokenRequest) (store.Token, forge.Secret, error) {
 	t, err := newToken(r)
 	if err != nil {
 		return store.Token{}, forge.Secret{}, err
 	}
-	minted := c.ca.Mint()
-	t.Hash = digest.Digest(minted.Hash())
+	secret := c.mint(&t)
 	err = c.store.Update(ctx, store.ClassState, func(tx *store.Tx) error {
-		if t.Name != "" {
-			switch _, err := tx.RunnerByName(t.Name); {
-			case err == nil:
-				return fmt.Errorf("runner %s: %w", t.Name, store.ErrExists)
-			case !errors.Is(err, store.ErrNotFound):
-				return err
-			}
-		}
-		if err := tx.CreateToken(t); err != nil {
+		if err := nameIsFree(tx, t.Name); err != nil {
 			return err
 		}
-		return tx.AppendAudit(store.AuditEvent{Kind: "token.create", Actor: r.Actor, Subject: TokenID(t), Detail: "for runner " + orAny(t.Name)})
+		return storeToken(tx, t)
 	})
 	if err != nil {
 		return store.Token{}, forge.Secret{}, err
 	}
-	return t, forge.NewSecret([]byte(minted.Reveal())), nil
+	return t, secret, nil
+}
+
+// CreateRunner makes a runner whose machine is yet to come, and the token with which that enrols. forge.Problems where
+// the request is wrong; store.ErrExists where the name is taken.
+func (c *Control) CreateRunner(ctx context.Context, r TokenRequest) (made store.Runner, t store.Token, secret forge.Secret, err error) {
+	if r.Name == "" {
+		return made, t, secret, forge.Problems{{Path: "name", What: "is missing"}}
+	}
+	if t, err = newToken(r); err != nil {
+		return store.Runner{}, store.Token{}, forge.Secret{}, err
+	}
+	t.Runner = ident.New[forge.RunnerID]()
+	secret = c.mint(&t)
+	err = c.store.Update(ctx, store.ClassState, func(tx *store.Tx) error {
+		n := store.NewRunner{ID: t.Runner, Name: t.Name, Pool: t.Pool, Trust: t.Trust, Labels: t.Labels, Slots: t.Slots}
+		if err := tx.CreateRunner(n); err != nil {
+			return err
+		}
+		if err := tx.AppendAudit(store.AuditEvent{Kind: "runner.create", Actor: r.Actor, Runner: n.ID, Subject: n.Name}); err != nil {
+			return err
+		}
+		if err := storeToken(tx, t); err != nil {
+			return err
+		}
+		made, err = tx.Runner(n.ID)
+		return err
+	})
+	if err != nil {
+		return store.Runner{}, store.Token{}, forge.Secret{}, err
+	}
+	return made, t, secret, nil
+}
+
+// mint draws the secret of a token.
+func (c *Control) mint(t *store.Token) forge.Secret {
+	minted := c.ca.Mint()
+	t.Hash = digest.Digest(minted.Hash())
+	return forge.NewSecret([]byte(minted.Reveal()))
+}
+
+func nameIsFree(tx *store.Tx, name string) error {
+	if name == "" {
+		return nil
+	}
+	switch _, err := tx.RunnerByName(name); {
+	case err == nil:
+		return fmt.Errorf("runner %s: %w", name, store.ErrExists)
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	return nil
+}
+
+func storeToken(tx *store.Tx, t store.Token) error {
+	if err := tx.CreateToken(t); err != nil {
+		return err
+	}
+	return tx.AppendAudit(store.AuditEvent{
+		Kind: "token.create", Actor: t.Creator, Runner: t.Runner, Subject: TokenID(&t), Detail: "for a runner " + orAny(t.Name),
+	})
 }
 
 func orAny(name string) string {
 	if name == "" {
 		return "of any name"
 	}
-	return name
+	return "named " + name
 }
 
 // TokenID is how people call a token: the first digits of its hash, which say nothing about it.
-func TokenID(t store.Token) string { return fmt.Sprintf("%x", t.Hash[:6]) }
+func TokenID(t *store.Token) string { return fmt.Sprintf("%x", t.Hash[:6]) }
 
 // newToken fills in the defaults and checks the rest as the runner's would be.
 func newToken(r TokenRequest) (store.Token, error) {

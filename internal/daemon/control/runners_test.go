@@ -79,6 +79,29 @@ func TestOfATokenOnlyItsHashIsStored(t *testing.T) {
 	})
 }
 
+func TestARunnerIsMadeTogetherWithItsToken(t *testing.T) {
+	w := newWorld(t)
+	made, token, secret, err := w.CreateRunner(w.ctx, TokenRequest{Name: "r", Slots: 2, Actor: "tester"})
+	w.must(err)
+	if made.Name != "r" || made.Slots != 2 || made.ID.IsZero() || token.Runner != made.ID || len(secret.Reveal()) == 0 {
+		t.Errorf("made %+v with %+v", made, token)
+	}
+	if _, _, _, err := w.CreateRunner(w.ctx, TokenRequest{Name: "r"}); !errors.Is(err, store.ErrExists) {
+		t.Errorf("the same name again: %v", err)
+	}
+	var found forge.Problems
+	if _, _, _, err := w.CreateRunner(w.ctx, TokenRequest{}); !errors.As(err, &found) || found[0].Path != "name" {
+		t.Errorf("no name: %v", err)
+	}
+	w.view(func(v *store.View) error {
+		tokens, err := v.Tokens(10)
+		if len(tokens) != 1 {
+			t.Errorf("%d tokens are stored", len(tokens))
+		}
+		return err
+	})
+}
+
 func TestATokenThatCannotMakeARunnerIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.agent("taken", 1)

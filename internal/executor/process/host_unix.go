@@ -1,0 +1,17 @@
+//go:build unix
+
+package process
+
+import (
+	"path/filepath"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// tempVar names the folder for temporary files.
+const tempVar = "TMPDIR"
+
+// hostEnv is what every process of this system needs: nothing.
+func hostEnv() []forge.EnvVar { return nil }
+
+func hostPath() []string { return filepath.SplitList(systemPath) }

@@ -1,0 +1,114 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// memoryDir is where folders of secrets are made.
+const memoryDir = "/dev/shm"
+
+// inMemory checks that a folder is on no disk.
+func inMemory(dir string) error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return err
+	}
+	if s.Type != unix.TMPFS_MAGIC && s.Type != unix.RAMFS_MAGIC {
+		return fmt.Errorf("%s is on no file system in memory; mount a tmpfs there, or use variables", dir)
+	}
+	return nil
+}
+
+// lookPath finds a program as execvp would, with the PATH and the folder of the step.
+func lookPath(name, dir string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			return filepath.Join(dir, name), nil
+		}
+		return name, nil
+	}
+	var denied error
+	for _, folder := range filepath.SplitList(variable(env, "PATH")) {
+		if !filepath.IsAbs(folder) {
+			folder = filepath.Join(dir, folder)
+		}
+		path := filepath.Join(folder, name)
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && info.Mode().IsRegular() && unix.Access(path, unix.X_OK) == nil:
+			return path, nil
+		case err == nil, errors.Is(err, fs.ErrPermission):
+			denied = fmt.Errorf("%s: %w", path, fs.ErrPermission)
+		}
+	}
+	if denied != nil {
+		return "", denied
+	}
+	return "", fmt.Errorf("%s: %w in PATH", name, errNotFound)
+}
+
+func variable(env []string, name string) string {
+	for _, v := range env {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// timer is an alarm on the clock of deadlines, which runs while the machine sleeps.
+type timer struct {
+	file *os.File
+	c    chan struct{}
+}
+
+func newAlarm() (*timer, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("timer: %w", err)
+	}
+	t := &timer{file: os.NewFile(uintptr(fd), "timer"), c: make(chan struct{}, 1)}
+	go t.watch()
+	return t, nil
+}
+
+// watch turns what the timer says into rings. It ends with the process.
+func (t *timer) watch() {
+	var count [8]byte
+	for {
+		if _, err := t.file.Read(count[:]); err != nil {
+			return
+		}
+		select {
+		case t.c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (t *timer) ring() <-chan struct{} { return t.c }
+
+func (t *timer) set(at forge.Instant) {
+	var when unix.ItimerSpec // zero stops the timer
+	if at != forge.Never {
+		when.Value = unix.NsecToTimespec(max(1, int64(at)))
+	}
+	raw, err := t.file.SyscallConn()
+	if err != nil {
+		return // the file is never closed
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.TimerfdSettime(int(fd), unix.TFD_TIMER_ABSTIME, &when, nil) // it is a timer, and the time is one
+	})
+}
+
+var _ alarm = (*timer)(nil)

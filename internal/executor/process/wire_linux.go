@@ -1,0 +1,80 @@
+package process
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxMessage bounds a message between agent and supervisor: a specification, which has at most 1 MiB, in JSON, or all of
+// an attempt's secrets.
+const maxMessage = 16 << 20
+
+var errMessage = errors.New("message between agent and supervisor is malformed")
+
+// writeMessage sends a value: its length in four bytes, and JSON. What held the JSON is wiped, it may have held secrets.
+func writeMessage(w io.Writer, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
+	frame = append(frame, body...)
+	clear(body)
+	defer clear(frame)
+	if len(body) > maxMessage {
+		return fmt.Errorf("%w: %d bytes, at most %d", errMessage, len(body), maxMessage)
+	}
+	_, err = w.Write(frame)
+	return err
+}
+
+// messages takes messages apart that come in pieces.
+type messages struct {
+	r    io.Reader
+	have []byte
+}
+
+func newMessages(r io.Reader) *messages { return &messages{r: r} }
+
+// next waits for the next message.
+func (m *messages) next(value any) error {
+	piece := make([]byte, 32<<10)
+	for {
+		if ok, err := m.take(value); ok || err != nil {
+			return err
+		}
+		n, err := m.r.Read(piece)
+		m.feed(piece[:n])
+		clear(piece[:n])
+		if err != nil && n == 0 {
+			return err
+		}
+	}
+}
+
+func (m *messages) feed(piece []byte) { m.have = append(m.have, piece...) }
+
+// take takes a message, if a whole one has come.
+func (m *messages) take(value any) (bool, error) {
+	if len(m.have) < 4 {
+		return false, nil
+	}
+	n := int(binary.BigEndian.Uint32(m.have))
+	if n > maxMessage {
+		return false, fmt.Errorf("%w: it announces %d bytes, at most %d", errMessage, n, maxMessage)
+	}
+	if len(m.have) < 4+n {
+		return false, nil
+	}
+	err := json.Unmarshal(m.have[4:4+n], value)
+	left := copy(m.have, m.have[4+n:])
+	clear(m.have[left:])
+	m.have = m.have[:left]
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errMessage, err)
+	}
+	return true, nil
+}

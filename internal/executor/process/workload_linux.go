@@ -1,0 +1,208 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/clock"
+	"github.com/forgeyard/forgeyard/internal/executor"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/watchdog"
+)
+
+// Bounds of the agent's patience with a supervisor.
+const (
+	tellPatience = 2 * time.Second        // for a message to leave
+	killPatience = 300 * time.Millisecond // for a kill to be carried out; less than the hard kill's lead on the deadline
+)
+
+// workload is one attempt as its agent sees it.
+type workload struct {
+	e          *Executor
+	order      executor.Order
+	cmd        *exec.Cmd
+	supervisor proc
+	conn       *os.File
+	reads      []*os.File      // stdout, stderr
+	fds        [3]int          // of conn and reads, as long as the pump runs
+	pipes      map[string]bool // the pipes, as /proc names them
+
+	ready   chan struct{} // closed when the supervisor has its plan
+	started chan error    // the answer to Start
+	overdue chan struct{} // a kill was asked for
+	gone    chan struct{} // closed when the supervisor and everything below it is dead
+	exitErr error         // of the supervisor; read once gone is closed
+	done    chan struct{}
+
+	tellMu sync.Mutex // one message at a time
+
+	mu     sync.Mutex
+	dog    watchdog.Dog
+	asked  bool // Start was called
+	stop   forge.CancelReason
+	bitten bool
+	killed bool
+
+	outcome executor.Outcome // read once done is closed
+}
+
+// tell sends a message. Nothing is lost with one that cannot be sent: a supervisor that does not listen is dead or will be.
+func (w *workload) tell(q *request) error {
+	w.tellMu.Lock()
+	defer w.tellMu.Unlock()
+	if err := w.conn.SetWriteDeadline(time.Now().Add(tellPatience)); err != nil {
+		return err
+	}
+	return writeMessage(w.conn, q)
+}
+
+// Start lets the first step go.
+func (w *workload) Start(secrets []executor.Secret) error {
+	w.mu.Lock()
+	again := w.asked
+	w.asked = true
+	late := !w.dog.MayStart(clock.Boot())
+	w.mu.Unlock()
+	if again {
+		return setup(errors.New("it was started before"))
+	}
+	if late {
+		w.Bite(false)
+		<-w.done
+		return executor.ErrTooLate
+	}
+	if err := w.tell(&request{Start: toSend(secrets)}); err != nil {
+		w.Kill()
+	}
+	select {
+	case err := <-w.started:
+		return err
+	case <-w.done:
+	}
+	select {
+	case err := <-w.started:
+		return err
+	default:
+		return executor.ErrTooLate // something ended it first
+	}
+}
+
+// MoveDeadline passes a later deadline on.
+func (w *workload) MoveDeadline(deadline forge.Instant) {
+	w.mu.Lock()
+	w.dog.Move(deadline)
+	w.mu.Unlock()
+	_ = w.tell(&request{Move: deadline}) // else the attempt ends earlier
+}
+
+// Stop ends the workload softly.
+func (w *workload) Stop(reason forge.CancelReason) {
+	w.mu.Lock()
+	if w.stop == forge.CancelNone {
+		w.stop = reason
+	}
+	reason = w.stop
+	w.mu.Unlock()
+	if w.tell(&request{Stop: reason}) != nil {
+		w.hasten()
+	}
+}
+
+// Bite ends it for its deadline.
+func (w *workload) Bite(soft bool) {
+	w.mu.Lock()
+	w.bitten = true
+	w.dog.Bite(clock.Boot())
+	w.mu.Unlock()
+	b := biteSoft
+	if !soft {
+		b = biteHard
+	}
+	if w.tell(&request{Bite: b}) != nil || !soft {
+		w.hasten()
+	}
+}
+
+// Kill ends it at once.
+func (w *workload) Kill() {
+	w.mu.Lock()
+	w.killed = true
+	w.mu.Unlock()
+	_ = w.tell(&request{Kill: true}) // else the enforcer does it
+	w.hasten()
+}
+
+// hasten has the enforcer see to it that nothing lives soon.
+func (w *workload) hasten() {
+	select {
+	case w.overdue <- struct{}{}:
+	default:
+	}
+}
+
+// Done closes when all is over and handed on.
+func (w *workload) Done() <-chan struct{} { return w.done }
+
+// Outcome says how it ended.
+func (w *workload) Outcome() executor.Outcome { return w.outcome }
+
+// Close kills what still runs, and waits.
+func (w *workload) Close() error {
+	select {
+	case <-w.done:
+	default:
+		w.Kill()
+		<-w.done
+	}
+	return nil
+}
+
+// wait waits for the supervisor's end. One that did not end by itself has left processes behind: they are killed.
+func (w *workload) wait() {
+	w.exitErr = w.cmd.Wait()
+	if w.exitErr != nil {
+		w.e.cfg.Log.Warn("a supervisor ended before its attempt", "attempt", w.order.Context.Attempt, "error", w.exitErr)
+		w.e.sweep(func(attempt string) bool { return attempt == w.order.Context.Attempt.String() }, w.pipes)
+	}
+	close(w.gone)
+}
+
+// enforce kills what a supervisor does not kill within killPatience of being told.
+func (w *workload) enforce() {
+	select {
+	case <-w.overdue:
+	case <-w.gone:
+		return
+	}
+	patience := time.NewTimer(killPatience)
+	defer patience.Stop()
+	select {
+	case <-patience.C:
+		w.e.cfg.Log.Warn("a supervisor does not answer; its attempt is killed", "attempt", w.order.Context.Attempt)
+		killTree(w.supervisor)
+	case <-w.gone:
+	}
+}
+
+// died says how an attempt ended whose supervisor did not live to say so.
+func (w *workload) died(steps []forge.StepResult) executor.Outcome {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := executor.Outcome{StopSeen: w.stop, Bitten: w.bitten || !w.dog.MayStart(clock.Boot())}
+	o.Result = forge.Result{Class: forge.SandboxSetup, Steps: steps}
+	if number := w.deadly(); number != 0 {
+		o.Result.Class, o.Result.Signal = forge.Signal, number
+	}
+	switch {
+	case o.Bitten:
+		o.Result.Class = forge.Lost
+	case w.stop != forge.CancelNone:
+		o.Result.Class = stopClass(w.stop)
+	case w.killed:
+		o.Result.Class, o.Result.Signal = forge.Signal, killSignal
+	}
+	return o
+}

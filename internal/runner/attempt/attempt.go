@@ -24,6 +24,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/runner/logspool"
 	"github.com/forgeyard/forgeyard/internal/runner/workspace"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
 
 // Config is what all attempts of an agent share, and the spec of this one.
@@ -189,7 +190,7 @@ func (a *Attempt) leave() {
 		errs = append(errs, a.spool.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
-		a.cfg.Log.Warn("an attempt was not left in order", "attempt", a.cfg.Context.Attempt.String(), "error", err)
+		a.cfg.Log.Warn("an attempt was not left in order", telemetry.KeyAttempt, a.cfg.Context.Attempt.String(), telemetry.KeyError, err)
 	}
 }
 
@@ -219,7 +220,7 @@ func (a *Attempt) seal() (forge.Class, forge.LogSeal) {
 	}
 	seal, err := a.spool.Seal(a.cfg.Wall())
 	if err != nil {
-		a.cfg.Log.Error("the end of a log was not written", "attempt", a.cfg.Context.Attempt.String(), "error", err)
+		a.cfg.Log.Error("the end of a log was not written", telemetry.KeyAttempt, a.cfg.Context.Attempt.String(), telemetry.KeyError, err)
 		return forge.UploadFailed, seal
 	}
 	return forge.Succeeded, seal

@@ -38,8 +38,8 @@ type told struct {
 // reports collects what an attempt tells.
 type reports chan told
 
-func (r reports) Prepared(forge.AttemptID) { r <- told{what: "prepared"} }
-func (r reports) Started(forge.AttemptID)  { r <- told{what: "started"} }
+func (r reports) Prepared(forge.AttemptID)                    { r <- told{what: "prepared"} }
+func (r reports) Started(forge.AttemptID)                     { r <- told{what: "started"} }
 func (r reports) Ended(_ forge.AttemptID, o executor.Outcome) { r <- told{what: "ended", outcome: o} }
 
 func (r reports) Delivered(_ forge.AttemptID, capture forge.Class, seal forge.LogSeal) {

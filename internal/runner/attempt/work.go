@@ -10,6 +10,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/redact"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
 
 // Names of the variables that say where a step runs, besides those of the executor.
@@ -108,7 +109,7 @@ func (a *Attempt) release(ctx context.Context, w executor.Workload) *forge.Resul
 	secrets, err := a.secrets(ctx)
 	if err != nil {
 		a.out.notice(forge.LevelError, "the job's secrets could not be had: "+err.Error())
-		a.cfg.Log.Warn("secrets of an attempt could not be had", "attempt", a.cfg.Context.Attempt.String(), "error", err)
+		a.cfg.Log.Warn("secrets of an attempt could not be had", telemetry.KeyAttempt, a.cfg.Context.Attempt.String(), telemetry.KeyError, err)
 		w.Kill()
 		result := a.failure(ctx, forge.InputFetch)
 		return &result
@@ -118,7 +119,7 @@ func (a *Attempt) release(ctx context.Context, w executor.Workload) *forge.Resul
 		s.Value.Zero()
 	}
 	if err != nil {
-		a.cfg.Log.Info("a workload was not started", "attempt", a.cfg.Context.Attempt.String(), "error", err)
+		a.cfg.Log.Info("a workload was not started", telemetry.KeyAttempt, a.cfg.Context.Attempt.String(), telemetry.KeyError, err)
 		return nil // its outcome says why
 	}
 	a.cfg.Reporter.Started(a.cfg.Context.Attempt)
@@ -161,7 +162,7 @@ func (a *Attempt) unprepared(ctx context.Context, err error) executor.Outcome {
 		return executor.Outcome{Result: forge.Result{Class: forge.Signal, Signal: signalKill}}
 	}
 	a.out.notice(forge.LevelError, "the job could not be prepared: "+err.Error())
-	a.cfg.Log.Warn("an attempt could not be prepared", "attempt", a.cfg.Context.Attempt.String(), "error", err)
+	a.cfg.Log.Warn("an attempt could not be prepared", telemetry.KeyAttempt, a.cfg.Context.Attempt.String(), telemetry.KeyError, err)
 	class := forge.SandboxSetup
 	var setup *executor.SetupError
 	switch {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
 // ClockError says that a certificate is not valid at this moment, and what that says about the clocks (case B32).
@@ -81,31 +79,4 @@ func spell(d time.Duration) string {
 		return fmt.Sprintf("%d h %d min", hours, (d%time.Hour)/time.Minute)
 	}
 	return fmt.Sprintf("%d min", d/time.Minute)
-}
-
-// TLS alerts with which a daemon refuses a certificate (RFC 8446, 6.2).
-const (
-	alertBadCertificate      = 42
-	alertRevoked             = 44
-	alertExpired             = 45
-	alertCertificateUnknown  = 46
-	alertUnknownCA           = 48
-	alertCertificateRequired = 116
-	alertNoProtocol          = 120
-)
-
-// ReasonOfAlert says what an agent does after a daemon has refused its handshake with a TLS alert. TLS has one alert for
-// most of what can be wrong, so a certificate that is called bad or expired is answered by proving the key on the enrolment's
-// road: there the daemon says in full whether the runner is revoked, disabled or unknown, or gives the next certificate.
-func ReasonOfAlert(alert uint8) forge.CloseReason {
-	switch alert {
-	case alertBadCertificate, alertRevoked, alertExpired, alertCertificateUnknown:
-		return forge.CloseCertExpired
-	case alertUnknownCA, alertCertificateRequired:
-		return forge.CloseAuthFailed
-	case alertNoProtocol:
-		return forge.CloseUnsupported
-	default:
-		return forge.CloseLost
-	}
 }

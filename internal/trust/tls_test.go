@@ -316,34 +316,27 @@ func TestNothingElseSkipsVerification(t *testing.T) {
 	}
 }
 
-func TestAlertsSayWhatToDo(t *testing.T) {
+// TestARefusalIsToldByItsAlert: what TLS can say of it, which the road makes reasons of.
+func TestARefusalIsToldByItsAlert(t *testing.T) {
 	w := trusttest.NewWorld(t, trusttest.Name, present)
 	s, c := ends(w)
-	want := map[string]forge.CloseReason{
-		"expired": forge.CloseCertExpired, "not yet valid": forge.CloseCertExpired, "no URI": forge.CloseCertExpired,
-		"another CA of the same cluster": forge.CloseAuthFailed,
+	want := map[string]uint8{
+		"expired": 45, "not yet valid": 45, "no URI": 42, "another CA of the same cluster": 48,
 	}
 	for _, wrong := range w.WrongRunners(runner1) {
-		reason, ok := want[wrong.Name]
+		alert, ok := want[wrong.Name]
 		if !ok {
 			continue
 		}
 		delete(want, wrong.Name)
 		c.Certificates = trust.NewSource(wrong.Certificate)
 		_, err := trusttest.Shake(t, trust.ServerTLS(s), trust.AgentTLS(c))
-		if got := trust.ReasonOfAlert(alertOf(t, err)); got != reason {
-			t.Errorf("%s: %v (%v), want %v", wrong.Name, got, err, reason)
+		if got := alertOf(t, err); got != alert {
+			t.Errorf("%s: %d (%v), want %d", wrong.Name, got, err, alert)
 		}
 	}
 	if len(want) > 0 {
 		t.Errorf("not tried: %v", want)
-	}
-	for alert, reason := range map[uint8]forge.CloseReason{
-		116: forge.CloseAuthFailed, 120: forge.CloseUnsupported, 80: forge.CloseLost,
-	} {
-		if got := trust.ReasonOfAlert(alert); got != reason {
-			t.Errorf("alert %d: %v, want %v", alert, got, reason)
-		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package executortest
 
 import (
+	"fmt"
+	"testing"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -31,9 +33,8 @@ func betweenSteps(b *bench) {
 
 // Case B01.
 func forkLoop(b *bench) {
-	w := b.start(script("echo ready; while :; do setsid sleep 999 & sleep 0.01; done"), script("echo never"))
-	b.sink.Await("ready")
-	time.Sleep(300 * time.Millisecond) // so that there are some dozens
+	w := b.start(script("i=0; while :; do setsid sleep 999 & sleep 0.01; i=$((i+1)); echo $i; done"), script("echo never"))
+	b.sink.Await("\n50\n")
 	w.Kill()
 	b.outcome(w)
 	b.order.Context = newContext()
@@ -42,7 +43,11 @@ func forkLoop(b *bench) {
 
 // Case B14.
 func orphans(b *bench) {
-	o := b.run(script("i=0; while [ $i -lt 5000 ]; do (: &) ; i=$((i+1)); done; echo done"))
+	n := 5000
+	if testing.Short() {
+		n = 500
+	}
+	o := b.run(script(fmt.Sprintf("i=0; while [ $i -lt %d ]; do (: &) ; i=$((i+1)); done; echo done", n)))
 	b.want(o.Result, forge.Succeeded, 0, 0)
 }
 

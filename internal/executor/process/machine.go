@@ -25,7 +25,7 @@ type system interface {
 
 // exit is news of processes that ended.
 type exit struct {
-	id     int    // of a program that ended: a step's, or one that was left to itself
+	id     int    // of a program that ended
 	code   int    // its exit code, or
 	signal int    // the signal that it died of
 	none   bool   // no process of the attempt is left

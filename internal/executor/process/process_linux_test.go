@@ -12,6 +12,12 @@ import (
 
 func TestMain(m *testing.M) {
 	process.Supervise()
+	if text, ok := os.LookupEnv(agentVar); ok {
+		if err := beAgent(text); err != nil {
+			panic(err)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 

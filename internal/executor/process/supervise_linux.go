@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -125,6 +126,10 @@ type family struct {
 	exits   chan exit
 	started atomic.Uint64
 	wake    chan struct{} // a program was started
+
+	// mu is held while a program is started, so that its end is not taken for an orphan's before its id is known.
+	mu   sync.Mutex
+	main int // id of the program that was started last
 }
 
 func newFamily() *family { return &family{exits: make(chan exit), wake: make(chan struct{}, 1)} }
@@ -140,10 +145,13 @@ func (f *family) start(argv []string, dir string, env []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{
 		Dir: dir, Env: env, Files: []uintptr{fdNull, fdStdout, fdStderr},
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
+	f.main = pid
 	f.started.Add(1)
 	select {
 	case f.wake <- struct{}{}:
@@ -166,6 +174,14 @@ func explain(name string, err error) error {
 	}
 }
 
+// isMain reports whether a process that was reaped is the program that was started last. Nobody waits for the others:
+// there may be thousands.
+func (f *family) isMain(pid int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return pid == f.main
+}
+
 // reap waits for every child there is, forever.
 func (f *family) reap() {
 	for {
@@ -177,6 +193,7 @@ func (f *family) reap() {
 		case err != nil: // ECHILD: nothing descends from this process
 			f.exits <- exit{none: true, starts: starts}
 			<-f.wake
+		case !f.isMain(pid):
 		case status.Signaled():
 			f.exits <- exit{id: pid, signal: int(status.Signal())}
 		default:

@@ -1,0 +1,227 @@
+// Package cli is the command forgeyard: its arguments, what it asks the daemon for, and how the answers look.
+//
+// It decides nothing about runs and runners: everything goes through the HTTP API, also to the daemon that it starts in
+// its own process where no server is configured (package standalone). What comes from a workload or a peer is made safe
+// before a terminal sees it; enrolment tokens never stand on a command line.
+//
+// Results go to standard output and everything about them to standard error, so that a pipe gets the result alone. The
+// exit codes are those of package program: 0 done, 1 failed, 2 cancelled, 3 infrastructure, 4 not authenticated, 8 no
+// result yet, 64 usage.
+//
+// Main runs in the goroutine of its caller. The one that watches a run while it is followed is joined before its command
+// returns.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/program"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
+)
+
+// Env is the world that a command runs in.
+type Env struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+	Version        string // of this program
+	// Local starts a daemon and an agent in this process; see Local.
+	Local Local
+}
+
+// Main runs one command. Its error has been made ready for people, and carries an exit code.
+func Main(ctx context.Context, p *program.Program, env Env, args []string) error {
+	a := &app{env: env, program: p}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	err := root.ExecuteContext(ctx)
+	if a.client != nil {
+		a.client.Close()
+	}
+	return a.explain(err)
+}
+
+// An app is one command under way.
+type app struct {
+	env     Env
+	program *program.Program
+	client  *api.Client // nil until it is needed
+
+	server    string // --server
+	tokenFile string // --token-file
+	context   string // --context
+	data      string // --data
+	output    string // --output
+}
+
+// root builds the tree of commands.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "forgeyard",
+		Short: "Run jobs on machines of your own",
+		Long: `Forgeyard runs the jobs of a build on machines of your own.
+
+Without a server, "forgeyard run" does everything in one process on this machine. With
+--server, FORGEYARD_SERVER or a saved context it asks a daemon.
+
+Exit codes: 0 success, 1 the run failed, 2 cancelled, 3 infrastructure, 4 not authenticated,
+8 no result yet, 64 wrong usage.`,
+		Example: `  forgeyard run -- make test                   run a command here
+  forgeyard context add work --server https://ci.example.org --token-file ~/work.token
+  forgeyard run --label linux -- make test     run it on a machine of that daemon
+  forgeyard runs list
+  forgeyard job why 01JB4Z                     why a job waits, by the first characters of its id`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.output != "table" && a.output != "json" {
+				return usage("-o %s: use table or json", a.output)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.server, "server", "", "daemon to ask: http://HOST:PORT, https://HOST or unix:///PATH (FORGEYARD_SERVER)")
+	flags.StringVar(&a.tokenFile, "token-file", "", "file with the bearer token (FORGEYARD_TOKEN_FILE)")
+	flags.StringVar(&a.context, "context", "", "saved server to ask, see \"forgeyard context\"")
+	flags.StringVar(&a.data, "data", "", "folder of the daemon in this process, where no server is named")
+	flags.StringVarP(&a.output, "output", "o", "table", "how results look: table or json")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("%v\nSee: %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(a.runCommand(), a.runsCommand(), a.logsCommand(), a.jobCommand(), a.runnerCommand(), a.transportCommand(),
+		a.contextCommand(), a.upCommand(), a.versionCommand())
+	strict(root)
+	return root
+}
+
+// strict makes a wrong number of arguments, or a word that is no command, a usage error in all commands.
+func strict(cmd *cobra.Command) {
+	cmd.SuggestionsMinimumDistance = 2
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			if err == nil {
+				return nil
+			}
+			hint := ""
+			if near := cmd.SuggestionsFor(firstOf(args)); cmd.HasSubCommands() && len(near) > 0 {
+				hint = fmt.Sprintf("\nDid you mean: %s %s", cmd.CommandPath(), near[0])
+			}
+			return usage("%v%s\nSee: %s --help", err, hint, cmd.CommandPath())
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+}
+
+func firstOf(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// group is a command that only holds others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+func usage(format string, args ...any) error {
+	return program.Exit(program.CodeUsage, fmt.Errorf(format, args...))
+}
+
+// explain turns an error into what a person can act on: what, why, and the next command.
+func (a *app) explain(err error) error {
+	var exit *program.ExitError
+	var p *api.Problem
+	switch {
+	case err == nil || errors.As(err, &exit):
+		return err
+	case errors.As(err, &p):
+		code, next := a.advice(p)
+		text := plain(p.Error())
+		if next != "" {
+			text += "\n" + next
+		}
+		return program.Exit(code, errors.New(text))
+	case strings.HasPrefix(err.Error(), "unknown command"):
+		return usage("%v\nSee: forgeyard --help", err)
+	}
+	return err
+}
+
+// advice returns the exit code of a problem and what to do about it.
+func (a *app) advice(p *api.Problem) (code int, next string) {
+	switch p.Code {
+	case api.CodeUnauthenticated, api.CodeForbidden:
+		return program.CodeAuth, "Name a file with a token: --token-file FILE, or FORGEYARD_TOKEN_FILE. On the daemon's machine it is admin.token in its data folder."
+	case api.CodeUnreachable, api.CodeUnreadableAnswer:
+		return program.CodeInfrastructure, fmt.Sprintf("Is %s the daemon's address, and does it run? Check: forgeyard transport doctor", a.serverName())
+	case api.CodeUnavailable, api.CodeInternal, api.CodeUnknownOutcome:
+		return program.CodeInfrastructure, "Check the daemon: forgeyard transport doctor"
+	case api.CodeAmbiguous:
+		return program.CodeUsage, "Write more of the id."
+	case api.CodeNotFound:
+		return program.CodeFailed, "See what there is: forgeyard runs list, forgeyard runner list"
+	case api.CodeMalformed, api.CodeInvalid, api.CodeTooLarge:
+		return program.CodeUsage, ""
+	}
+	return program.CodeFailed, ""
+}
+
+func (a *app) serverName() string {
+	if a.server == "" {
+		return "that"
+	}
+	return a.server
+}
+
+// colour reports whether w should get colours (NO_COLOR, and only on a terminal).
+func (a *app) colour(w io.Writer) bool {
+	return a.env.Getenv("NO_COLOR") == "" && a.env.Getenv("TERM") != "dumb" && telemetry.IsTerminal(w)
+}
+
+// configDir is where contexts are kept.
+func (a *app) configDir() (string, error) { return a.base("XDG_CONFIG_HOME", ".config") }
+
+// dataDir is where the daemon in this process keeps what it has.
+func (a *app) dataDir() (string, error) {
+	if a.data != "" {
+		return filepath.Abs(a.data)
+	}
+	return a.base("XDG_DATA_HOME", ".local/share")
+}
+
+// base returns our folder below a folder of the XDG specification.
+func (a *app) base(variable, below string) (string, error) {
+	dir := a.env.Getenv(variable)
+	if dir == "" {
+		home := a.env.Getenv("HOME")
+		if home == "" {
+			var err error
+			if home, err = os.UserHomeDir(); err != nil {
+				return "", fmt.Errorf("no folder to use: set %s or HOME", variable)
+			}
+		}
+		dir = filepath.Join(home, filepath.FromSlash(below))
+	}
+	return filepath.Join(dir, "forgeyard"), nil
+}

@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/program"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
+)
+
+// patience is how long a job may wait for a runner before a person is told why, and how often the reason is looked at.
+const patience = 3 * time.Second
+
+// A follower shows a run of one job from its start to its end.
+type follower struct {
+	app    *app
+	client *api.Client
+	run    string
+	out    printer
+	why    string // the reason for waiting that was told last
+}
+
+func (a *app) follower(client *api.Client, run string, raw bool) *follower {
+	return &follower{app: a, client: client, run: run, out: a.printer(raw)}
+}
+
+// errLeft is the cause with which following ends when the user leaves a run alone.
+var errLeft = errors.New("left")
+
+// toTheEnd follows the run until it has ended, and ends as it does. When ctx ends the run is cancelled and followed on;
+// when the program is forced it is left.
+func (f *follower) toTheEnd(ctx context.Context) error {
+	follow, leave := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer leave(nil)
+	stop := context.AfterFunc(f.app.program.Force(), func() { leave(errLeft) })
+	defer stop()
+	cancelled := make(chan error, 1)
+	stopCancel := context.AfterFunc(ctx, func() {
+		f.app.note("\ncancelling; press Ctrl-C again to leave the run alone")
+		_, err := f.client.CancelRun(follow, f.run)
+		cancelled <- err
+	})
+	err := f.watch(follow)
+	if !stopCancel() {
+		if e := <-cancelled; e != nil && err == nil && !isCode(e, api.CodeConflict) {
+			f.app.note("cancel: %v", e)
+		}
+	}
+	f.out.close()
+	if errors.Is(context.Cause(follow), errLeft) {
+		return program.Exit(program.CodePending, fmt.Errorf("left; the run goes on\nSee its end: forgeyard runs watch %s", f.run))
+	}
+	if err != nil {
+		return err
+	}
+	run, err := f.client.Run(follow, f.run)
+	if err != nil {
+		return err
+	}
+	f.result(run)
+	return f.app.exit(run)
+}
+
+// watch shows the changes of the run, and in between the logs of its attempts.
+func (f *follower) watch(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	events := make(chan api.Event)
+	ended := make(chan error, 1)
+	go func() {
+		defer close(events)
+		ended <- f.pump(ctx, events)
+	}()
+	err := f.consume(ctx, events)
+	cancel()
+	for range events { // until the goroutine has ended
+	}
+	if e := <-ended; err == nil && !errors.Is(e, context.Canceled) {
+		err = e
+	}
+	return err
+}
+
+// pump passes the changes of the run on.
+func (f *follower) pump(ctx context.Context, events chan<- api.Event) error {
+	for e, err := range f.client.Watch(ctx, f.run) {
+		if err != nil {
+			return err
+		}
+		select {
+		case events <- e:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (f *follower) consume(ctx context.Context, events <-chan api.Event) error {
+	waiting := time.NewTicker(patience)
+	defer waiting.Stop()
+	var shown []string // attempts whose log was shown
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok || e.Name == api.EventEnd {
+				return nil
+			}
+			var change api.RunEvent
+			if err := e.Decode(&change); err != nil {
+				return err
+			}
+			if change.Kind != "attempt" || slices.Contains(shown, change.ID) {
+				continue
+			}
+			shown = append(shown, change.ID)
+			if err := f.log(ctx, change.ID); err != nil {
+				return err
+			}
+		case <-waiting.C:
+			f.tellWhy(ctx)
+		}
+	}
+}
+
+// log shows the log of one attempt to its end.
+func (f *follower) log(ctx context.Context, attempt string) error {
+	for e, err := range f.client.Log(ctx, attempt, api.LogOptions{Follow: true}) {
+		if err != nil {
+			return err
+		}
+		if err := f.out.event(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellWhy says why the run's job waits, once for each reason.
+func (f *follower) tellWhy(ctx context.Context) {
+	run, err := f.client.Run(ctx, f.run)
+	if err != nil || len(run.Jobs) == 0 || run.Jobs[0].State != "Ready" {
+		return // it is only a remark
+	}
+	why, err := f.client.ExplainJob(ctx, run.Jobs[0].ID)
+	if err != nil || why.Summary == f.why {
+		return
+	}
+	f.why = why.Summary
+	f.app.note("waiting: %s", why.Summary)
+}
+
+// result says how the run ended.
+func (f *follower) result(run *api.Run) {
+	if f.app.output == "json" {
+		_ = f.app.event(map[string]any{"name": "run", "data": run}) // standard output is gone: the code is left
+		return
+	}
+	text := "run " + run.State
+	if run.Reason != "" {
+		text += ": " + run.Reason
+	}
+	if t := took(run.CreatedAt, run.EndedAt); t != "" {
+		text += " (" + t + ")"
+	}
+	f.app.note("%s", text)
+}
+
+// A printer shows the events of a log.
+type printer struct {
+	app            *app
+	stdout, stderr io.Writer
+	only           uint16 // the step to show
+	one            bool   // whether only that one is shown
+	step           uint16 // the one that runs
+}
+
+// printer returns one that makes output safe wherever a terminal shows it, unless raw is asked for.
+func (a *app) printer(raw bool) printer {
+	p := printer{app: a, stdout: a.env.Stdout, stderr: a.env.Stderr}
+	if !raw && telemetry.IsTerminal(a.env.Stdout) {
+		p.stdout = safe(a.env.Stdout)
+	}
+	if !raw && telemetry.IsTerminal(a.env.Stderr) {
+		p.stderr = safe(a.env.Stderr)
+	}
+	return p
+}
+
+func (p *printer) close() {
+	for _, w := range []io.Writer{p.stdout, p.stderr} {
+		if s, ok := w.(*safeWriter); ok {
+			_ = s.Close() // a terminal that is gone needs no colours
+		}
+	}
+}
+
+// event shows one event.
+func (p *printer) event(e api.Event) error {
+	if e.Name == api.EventStepStarted || e.Name == api.EventStepFinished {
+		var step api.LogStep
+		if err := e.Decode(&step); err != nil {
+			return err
+		}
+		p.step = step.Step
+	}
+	if p.one && p.step != p.only && e.Name != api.EventEnd {
+		return nil
+	}
+	if p.app.output == "json" {
+		return p.app.event(map[string]any{"id": e.ID, "name": e.Name, "data": e.Data})
+	}
+	switch e.Name {
+	case api.EventOutput:
+		return p.output(e)
+	case api.EventNotice, api.EventAnnotation:
+		var n api.LogNote
+		if err := e.Decode(&n); err != nil {
+			return err
+		}
+		p.app.note("[%s] %s", n.Level, n.Text)
+	case api.EventGap:
+		var g api.LogGap
+		if err := e.Decode(&g); err != nil {
+			return err
+		}
+		p.app.note("[output is missing here: %s]", g.Why)
+	case api.EventEnd:
+		return p.end(e)
+	}
+	return nil
+}
+
+func (p *printer) output(e api.Event) error {
+	var o api.LogOutput
+	if err := e.Decode(&o); err != nil {
+		return err
+	}
+	w := p.stderr
+	if o.Stream == "stdout" {
+		w = p.stdout
+	}
+	_, err := w.Write(o.Data())
+	return err
+}
+
+func (p *printer) end(e api.Event) error {
+	var end api.LogEnd
+	if err := e.Decode(&end); err != nil {
+		return err
+	}
+	switch t := &end.Attempt; {
+	case t.Ended && !end.Complete:
+		p.app.note("[the log may lack its end]")
+	case t.Ended && t.Class != "Succeeded" && t.Reason != "":
+		p.app.note("attempt %d: %s", t.Number, t.Reason)
+	}
+	return nil
+}
+
+// isCode reports whether err is a problem with one of the codes.
+func isCode(err error, codes ...api.Code) bool {
+	var p *api.Problem
+	return errors.As(err, &p) && slices.Contains(codes, p.Code)
+}

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/program"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
+)
+
+// jobOptions are what the flags of run say about the job.
+type jobOptions struct {
+	script     bool
+	name       string
+	env        []string
+	timeout    time.Duration
+	cpu        string
+	memory     string
+	disk       string
+	labels     []string
+	pool       string
+	os, arch   string
+	network    string
+	sandbox    string
+	retryInfra uint8
+	detach     bool
+	raw        bool
+}
+
+// jobKey is the key of the one job of a run that was started with a command.
+const jobKey = "run"
+
+func (a *app) runCommand() *cobra.Command {
+	var o jobOptions
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARGUMENT…]",
+		Short: "Run a command as a job, follow its log, end as it ends",
+		Long: `Run a command as a job, print its output as it comes, and end with the run's exit code:
+0 success, 1 failed, 2 cancelled, 3 infrastructure.
+
+Where no server is named, daemon and agent run in this process, in a data folder of this
+user. A second "forgeyard run" at the same time asks the first.
+
+Ctrl-C cancels the run and waits for its end. A second Ctrl-C leaves it alone.`,
+		Example: `  forgeyard run -- go test ./...
+  forgeyard run -c 'make && make test | tee out'
+  forgeyard run --label linux --cpu 4 --memory 8GiB --timeout 30m -- make
+  forgeyard run --env CI=1 --env HOME_TOWN -- ./deploy     HOME_TOWN comes from this environment
+  forgeyard run --detach -- ./nightly                      print the run's id and leave`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request, err := a.request(o, args, cmd)
+			if err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), request, o)
+		},
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false)
+	f.BoolVarP(&o.script, "script", "c", false, "the argument is a script for sh -e")
+	f.StringVar(&o.name, "name", "", "title of the run, for people")
+	f.StringArrayVarP(&o.env, "env", "e", nil, "variable of the job as NAME=VALUE, or NAME to pass on this command's own; repeatable")
+	f.DurationVar(&o.timeout, "timeout", 0, "longest run time of the job, as in 30m")
+	f.StringVar(&o.cpu, "cpu", "", "cores, as in 2 or 0.5")
+	f.StringVar(&o.memory, "memory", "", "memory, as in 4GiB")
+	f.StringVar(&o.disk, "disk", "", "disk, as in 20GiB")
+	f.StringArrayVar(&o.labels, "label", nil, "label that the runner must have; repeatable")
+	f.StringVar(&o.pool, "pool", "", "pool of the runner")
+	f.StringVar(&o.os, "os", "", "operating system of the runner, as in linux")
+	f.StringVar(&o.arch, "arch", "", "processor of the runner, as in amd64")
+	f.StringVar(&o.network, "network", "", "network of the job: none or host")
+	f.StringVar(&o.sandbox, "sandbox", "process", "what confines the job: process (nothing; the runner's owner must allow it), native or oci")
+	f.Uint8Var(&o.retryInfra, "retry-infra", 0, "how often to try again when the machine is at fault")
+	f.BoolVarP(&o.detach, "detach", "d", false, "print the run's id and leave; needs a server")
+	f.BoolVar(&o.raw, "raw", false, "print the output byte for byte, also on a terminal")
+	return cmd
+}
+
+// request makes the run that the flags and arguments describe.
+func (a *app) request(o jobOptions, args []string, cmd *cobra.Command) (*api.RunRequest, error) {
+	step := api.Step{Argv: args}
+	switch {
+	case len(args) == 0:
+		return nil, usage("no command to run\nWrite it behind --, as in: forgeyard run -- make test")
+	case o.script && len(args) > 1:
+		return nil, usage("-c takes one script; quote it, as in: forgeyard run -c 'make && make test'")
+	case o.script:
+		step = api.Step{Script: args[0]}
+	}
+	spec := api.JobSpec{Steps: []api.Step{step}, Network: o.network, Sandbox: &api.Sandbox{Kind: o.sandbox}}
+	env, err := a.environment(o.env)
+	if err != nil {
+		return nil, err
+	}
+	spec.Env = env
+	if spec.Resources, err = o.resources(); err != nil {
+		return nil, err
+	}
+	if o.timeout != 0 {
+		limit := api.Duration(o.timeout)
+		spec.Timeouts = &api.Timeouts{Run: &limit}
+	}
+	if cmd.Flags().Changed("retry-infra") {
+		spec.Retry = &api.Retry{Infra: &o.retryInfra}
+	}
+	if len(o.labels) > 0 || o.pool != "" || o.os != "" || o.arch != "" {
+		spec.Constraints = &api.Constraints{OS: o.os, Arch: o.arch, Labels: o.labels, Pool: o.pool}
+	}
+	// What is wrong with it is told before anything is started for it.
+	if _, err := spec.Forge(api.SpecContext{Project: forge.DefaultProject, Key: jobKey, Trust: forge.TrustUntrusted}); err != nil {
+		return nil, usage("this cannot be a job: %v", err)
+	}
+	return &api.RunRequest{Name: o.name, Jobs: []api.JobRequest{{Key: jobKey, Spec: spec}}}, nil
+}
+
+func (a *app) environment(words []string) (map[string]string, error) {
+	if len(words) == 0 {
+		return nil, nil
+	}
+	env := map[string]string{}
+	for _, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok {
+			value = a.env.Getenv(name)
+		}
+		if name == "" {
+			return nil, usage("--env %q: write NAME=VALUE, or NAME alone", word)
+		}
+		env[name] = value
+	}
+	return env, nil
+}
+
+func (o jobOptions) resources() (*api.Resources, error) {
+	var r api.Resources
+	if o.cpu != "" {
+		r.CPU = new(api.Cores)
+		if err := r.CPU.UnmarshalText([]byte(o.cpu)); err != nil {
+			return nil, usage("--cpu: %v", err)
+		}
+	}
+	for flag, size := range map[string]struct {
+		text string
+		into **api.Size
+	}{"--memory": {o.memory, &r.Memory}, "--disk": {o.disk, &r.Disk}} {
+		if size.text == "" {
+			continue
+		}
+		*size.into = new(api.Size)
+		if err := (*size.into).UnmarshalText([]byte(size.text)); err != nil {
+			return nil, usage("%s: %v", flag, err)
+		}
+	}
+	if r == (api.Resources{}) {
+		return nil, nil
+	}
+	return &r, nil
+}
+
+// run submits to the daemon that was named, to the one that owns this user's folder, or to one in this process.
+func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) error {
+	client, err := a.connect()
+	if err != nil {
+		return err
+	}
+	if client != nil {
+		return a.submit(ctx, client, request, o)
+	}
+	data, err := a.dataDir()
+	if err != nil {
+		return err
+	}
+	if endpoint := a.env.Local.Find(data); endpoint != "" {
+		return a.submitTo(ctx, endpoint, request, o)
+	}
+	if o.detach {
+		return usage("--detach needs a daemon that goes on: name one with --server, or start one here with forgeyard up")
+	}
+	local := LocalOptions{Data: data, Log: telemetry.NewLogger(a.env.Stderr, slog.LevelError, telemetry.Text)}
+	// An interrupt cancels the run; the daemon that carries that out must live on meanwhile.
+	return a.env.Local.Run(context.WithoutCancel(ctx), a.program.Force(), local, func(_ context.Context, endpoint string) error {
+		return a.submitTo(ctx, endpoint, request, o)
+	})
+}
+
+func (a *app) submitTo(ctx context.Context, endpoint string, request *api.RunRequest, o jobOptions) error {
+	client, err := a.dial(endpoint)
+	if err != nil {
+		return err
+	}
+	return a.submit(ctx, client, request, o)
+}
+
+func (a *app) submit(ctx context.Context, client *api.Client, request *api.RunRequest, o jobOptions) error {
+	run, err := submitOnce(ctx, client, request)
+	if err != nil {
+		return err
+	}
+	if o.detach {
+		if a.output == "json" {
+			return a.json(run)
+		}
+		fmt.Fprintln(a.env.Stdout, run.ID)
+		return nil
+	}
+	a.note("run %s", run.ID)
+	f := a.follower(client, run.ID, o.raw)
+	return f.toTheEnd(ctx)
+}
+
+// submitTries bounds how often a submission whose fate is unknown is repeated.
+const submitTries = 3
+
+// submitOnce starts a run once, also where an answer is lost: the key makes repetitions harmless.
+func submitOnce(ctx context.Context, client *api.Client, request *api.RunRequest) (*api.Run, error) {
+	key := rand.Text()
+	for try := 1; ; try++ {
+		run, err := client.Submit(ctx, request, key)
+		if err == nil || try == submitTries || !isCode(err, api.CodeUnknownOutcome, api.CodeUnavailable) {
+			return run, err
+		}
+	}
+}
+
+// exit is the end of a command whose result is a run's.
+func (a *app) exit(run *api.Run) error {
+	code := program.CodePending
+	if run.Ended && run.ExitCode != nil {
+		code = *run.ExitCode
+	}
+	if code == program.CodeOK {
+		return nil
+	}
+	return program.Exit(code, nil)
+}

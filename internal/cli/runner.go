@@ -1,0 +1,314 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+)
+
+func (a *app) runnerCommand() *cobra.Command {
+	return group("runner", "List, make and manage the machines that run jobs",
+		a.runnerList(), a.runnerShow(), a.runnerWhy(), a.runnerCreate(), a.enrollToken(),
+		a.runnerVerb(api.RunnerDrain, "Give a runner no new jobs; those that it has go on", "draining"),
+		a.runnerVerb(api.RunnerResume, "End draining", "takes jobs again"),
+		a.runnerVerb(api.RunnerDisable, "Stop what a runner runs, and keep it from connecting", "disabled"),
+		a.runnerVerb(api.RunnerEnable, "Let a disabled runner connect again", "enabled"),
+		a.runnerVerb(api.RunnerRevoke, "Refuse every certificate of a runner, for good", "revoked"),
+		a.runnerDelete())
+}
+
+func (a *app) runnerList() *cobra.Command {
+	var page api.Page
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List runners by name", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			list, err := client.Runners(cmd.Context(), page)
+			if err != nil {
+				return err
+			}
+			defer a.more(cmd, list.Next)
+			return a.show(list, func(w io.Writer) {
+				row(w, "NAME", "STATE", "POOL", "JOBS", "VERSION", "HEALTH", "LAST SEEN", "LAST REJECT")
+				for _, r := range list.Items {
+					row(w, r.Name, r.State, r.Pool, fmt.Sprintf("%d/%d", len(r.Active), r.Slots), r.Version, r.Health, when(r.SeenAt), rejected(r.LastReject))
+				}
+			})
+		},
+	}
+	pageFlags(cmd, &page)
+	return cmd
+}
+
+func rejected(r *api.Reject) string {
+	if r == nil {
+		return ""
+	}
+	return r.Reason
+}
+
+func (a *app) runnerShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show RUNNER", Short: "Show a runner, by name or id", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			r, err := client.Runner(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(r, func(w io.Writer) { describeRunner(w, r) })
+		},
+	}
+}
+
+func describeRunner(w io.Writer, r *api.Runner) {
+	field(w, "Runner", r.Name)
+	field(w, "ID", r.ID)
+	field(w, "State", r.State)
+	field(w, "Pool", r.Pool)
+	field(w, "Trust", r.Trust)
+	field(w, "Labels", strings.Join(r.Labels, ", "))
+	field(w, "Slots", fmt.Sprint(r.Slots))
+	field(w, "Version", r.Version)
+	field(w, "Protocol", r.Protocol)
+	field(w, "Health", r.Health)
+	for _, c := range r.Checks {
+		field(w, "  "+c.Kind, strings.TrimSpace(c.Status+" "+c.Detail))
+	}
+	if c := r.Capabilities; c != nil {
+		field(w, "System", strings.TrimSpace(c.OS+"/"+c.Arch+" "+c.System))
+		field(w, "Resources", amount(c.Resources))
+		field(w, "Features", strings.Join(c.Features, ", "))
+		field(w, "Toolchains", strings.Join(c.Toolchains, ", "))
+	}
+	if l := r.Load; l != nil {
+		field(w, "Free", amount(l.Free))
+		field(w, "Pressure", l.Pressure)
+	}
+	field(w, "Attempts", strings.Join(r.Active, ", "))
+	field(w, "Last reject", rejected(r.LastReject))
+	field(w, "Last seen", when(r.SeenAt))
+	if c := r.Certificate; c != nil {
+		field(w, "Certificate", c.Serial+", until "+when(c.ExpiresAt))
+	}
+}
+
+// amount writes resources on one line.
+func amount(r *api.Resources) string {
+	if r == nil {
+		return ""
+	}
+	var parts []string
+	if r.CPU != nil {
+		text, _ := r.CPU.MarshalJSON() // of a number; never fails
+		parts = append(parts, string(text)+" cores")
+	}
+	for _, s := range []struct {
+		name string
+		size *api.Size
+	}{{"memory", r.Memory}, {"disk", r.Disk}} {
+		if s.size != nil {
+			parts = append(parts, round(*s.size)+" "+s.name)
+		}
+	}
+	if r.Slots != nil {
+		parts = append(parts, fmt.Sprintf("%d slots", *r.Slots))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// round writes a size in the unit that people would take for it.
+func round(s api.Size) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	value, i := float64(s), 0
+	for value >= 1024 && i < len(units)-1 {
+		value, i = value/1024, i+1
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0") + units[i]
+}
+
+func (a *app) runnerWhy() *cobra.Command {
+	return &cobra.Command{
+		Use: "why RUNNER", Short: "Say why a runner gets no more jobs", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			why, err := client.ExplainRunner(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(why, func(w io.Writer) { explainRunner(w, why) })
+		},
+	}
+}
+
+func explainRunner(w io.Writer, e *api.RunnerExplanation) {
+	field(w, "Why", e.Summary)
+	for _, d := range e.Details {
+		fmt.Fprintf(w, "\t%s\n", cell(d))
+	}
+	field(w, "Free", amount(e.Free))
+	field(w, "Held for", e.HeldFor)
+	field(w, "Last reject", rejected(e.LastReject))
+	if len(e.Jobs) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	row(w, "JOB", "WHY NOT")
+	for _, j := range e.Jobs {
+		row(w, j.Job, misses(j.Misses))
+	}
+}
+
+// tokenFlags are what create and enroll-token have in common.
+type tokenFlags struct {
+	pool, trust string
+	labels      []string
+	slots       uint32
+	expires     time.Duration
+	out         string
+}
+
+func (t *tokenFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&t.pool, "pool", "", "pool of the runner")
+	f.StringVar(&t.trust, "trust", "", "which runs it may have: trusted, or untrusted as well")
+	f.StringArrayVar(&t.labels, "label", nil, "label of the runner; repeatable")
+	f.Uint32Var(&t.slots, "slots", 0, "jobs at a time")
+	f.DurationVar(&t.expires, "expires", 0, "how long the token can be used, as in 15m")
+	f.StringVar(&t.out, "out", "", "file to write the token to, readable by you alone, instead of printing it")
+}
+
+// given returns the flags of numbers that were used.
+func (t *tokenFlags) given(cmd *cobra.Command) (slots *uint32, expires *api.Duration) {
+	if cmd.Flags().Changed("slots") {
+		slots = &t.slots
+	}
+	if cmd.Flags().Changed("expires") {
+		d := api.Duration(t.expires)
+		expires = &d
+	}
+	return slots, expires
+}
+
+const tokenHelp = `
+The token is good once and for a short time. It is a secret: on the machine, give it to
+forgeyard-agent enroll on standard input or in a file, never on its command line.`
+
+func (a *app) runnerCreate() *cobra.Command {
+	var t tokenFlags
+	cmd := &cobra.Command{
+		Use: "create NAME", Short: "Make a runner, and the token for its machine", Args: cobra.ExactArgs(1),
+		Long:    "Make a runner before its machine comes, and print the enrolment token for that machine.\n" + tokenHelp,
+		Example: "  forgeyard runner create build-7 --label ssd --slots 4 --out build-7.token",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			slots, expires := t.given(cmd)
+			made, err := client.CreateRunner(cmd.Context(), &api.RunnerRequest{
+				Name: args[0], Pool: t.pool, Trust: t.trust, Labels: t.labels, Slots: slots, ExpiresIn: expires,
+			})
+			if err != nil {
+				return err
+			}
+			a.note("runner %s %s", made.Runner.Name, made.Runner.ID)
+			return a.handOver(&made.Token, made, t.out)
+		},
+	}
+	t.add(cmd)
+	return cmd
+}
+
+func (a *app) enrollToken() *cobra.Command {
+	var t tokenFlags
+	var name string
+	cmd := &cobra.Command{
+		Use: "enroll-token", Short: "Make a token with which a machine makes itself a runner", Args: cobra.NoArgs,
+		Long:    "Make a token with which one machine makes itself a runner.\n" + tokenHelp,
+		Example: "  forgeyard runner enroll-token | ssh build-8 forgeyard-agent enroll --endpoint quic://ci.example.org:7443",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			slots, expires := t.given(cmd)
+			token, err := client.CreateToken(cmd.Context(), &api.TokenRequest{
+				Name: name, Pool: t.pool, Trust: t.trust, Labels: t.labels, Slots: slots, ExpiresIn: expires,
+			})
+			if err != nil {
+				return err
+			}
+			return a.handOver(token, token, t.out)
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the runner; its machine's own where none is given")
+	t.add(cmd)
+	return cmd
+}
+
+// handOver gives a token to the user, in a file or on standard output. answer is the whole of it, for JSON.
+func (a *app) handOver(t *api.EnrollmentToken, answer any, file string) error {
+	if t.ExpiresAt != nil {
+		a.note("token %s, good once until %s", t.ID, when(t.ExpiresAt))
+	}
+	if file != "" {
+		if err := writeSecret(file, t.Token); err != nil {
+			return fmt.Errorf("write the token: %w", err)
+		}
+		return nil
+	}
+	if a.output == "json" {
+		return a.json(answer)
+	}
+	fmt.Fprintln(a.env.Stdout, t.Token)
+	return nil
+}
+
+func (a *app) runnerVerb(verb api.RunnerVerb, short, done string) *cobra.Command {
+	return &cobra.Command{
+		Use: string(verb) + " RUNNER", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			r, err := client.SetRunner(cmd.Context(), args[0], verb)
+			if err != nil {
+				return err
+			}
+			return a.show(r, func(w io.Writer) { row(w, "runner "+r.Name+": "+done+" ("+r.State+")") })
+		},
+	}
+}
+
+func (a *app) runnerDelete() *cobra.Command {
+	return &cobra.Command{
+		Use: "delete RUNNER", Short: "Remove a runner that holds no job", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			if err := client.DeleteRunner(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			a.note("runner %s is deleted", args[0])
+			return nil
+		},
+	}
+}

@@ -1,0 +1,351 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+)
+
+func (a *app) runsCommand() *cobra.Command {
+	return group("runs", "List, show, watch and cancel runs", a.runsList(), a.runsShow(), a.runsWatch(), a.runsCancel())
+}
+
+// pageFlags adds the flags of a list.
+func pageFlags(cmd *cobra.Command, p *api.Page) {
+	cmd.Flags().IntVar(&p.Limit, "limit", api.DefaultPage, fmt.Sprintf("most entries, at most %d", api.MaxPage))
+	cmd.Flags().StringVar(&p.Cursor, "after", "", "go on where an earlier list ended")
+}
+
+// more tells a person how to go on with a list.
+func (a *app) more(cmd *cobra.Command, next string) {
+	if next != "" && a.output != "json" {
+		a.note("There is more: %s --after %s", cmd.CommandPath(), next)
+	}
+}
+
+func (a *app) runsList() *cobra.Command {
+	var filter api.RunFilter
+	var page api.Page
+	cmd := &cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List runs, newest first", Args: cobra.NoArgs,
+		Example: "  forgeyard runs list --state Failed --limit 10\n  forgeyard runs list -o json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			list, err := client.Runs(cmd.Context(), filter, page)
+			if err != nil {
+				return err
+			}
+			defer a.more(cmd, list.Next)
+			return a.show(list, func(w io.Writer) {
+				row(w, "RUN", "STATE", "NAME", "CREATED", "TOOK")
+				for _, r := range list.Items {
+					row(w, r.ID, r.State, r.Name, when(r.CreatedAt), took(r.CreatedAt, r.EndedAt))
+				}
+			})
+		},
+	}
+	cmd.Flags().StringVar(&filter.State, "state", "", "only those in this state: Planned, Running, Succeeded, Failed, Cancelled, Error")
+	cmd.Flags().StringVar(&filter.Project, "project", "", "only those of this project")
+	pageFlags(cmd, &page)
+	return cmd
+}
+
+func (a *app) runsShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show RUN", Short: "Show a run and its jobs", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			run, err := client.Run(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(run, func(w io.Writer) { describeRun(w, run) })
+		},
+	}
+}
+
+func describeRun(w io.Writer, r *api.Run) {
+	field(w, "Run", r.ID)
+	field(w, "Name", r.Name)
+	field(w, "Project", r.Project)
+	field(w, "State", r.State)
+	field(w, "Reason", r.Reason)
+	field(w, "Created", when(r.CreatedAt))
+	field(w, "Ended", when(r.EndedAt))
+	fmt.Fprintln(w)
+	row(w, "JOB", "ID", "STATE", "ATTEMPTS", "REASON")
+	for _, j := range r.Jobs {
+		row(w, j.Key, j.ID, j.State, fmt.Sprint(j.Attempts), j.Reason)
+	}
+}
+
+func (a *app) runsWatch() *cobra.Command {
+	return &cobra.Command{
+		Use: "watch RUN", Short: "Show the changes of a run until it ends, and end as it ends", Args: cobra.ExactArgs(1),
+		Long: "Show the changes of a run until it ends, and end with its exit code.\nCtrl-C leaves the run alone; see \"forgeyard runs cancel\".",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			return a.watchRun(cmd.Context(), client, args[0])
+		},
+	}
+}
+
+func (a *app) watchRun(ctx context.Context, client *api.Client, id string) error {
+	for e, err := range client.Watch(ctx, id) {
+		if err != nil {
+			return err
+		}
+		if err := a.showChange(e); err != nil {
+			return err
+		}
+	}
+	run, err := client.Run(ctx, id)
+	if err != nil {
+		return err
+	}
+	return a.exit(run)
+}
+
+func (a *app) showChange(e api.Event) error {
+	if a.output == "json" {
+		return a.event(map[string]any{"id": e.ID, "name": e.Name, "data": e.Data})
+	}
+	if e.Name == api.EventEnd {
+		var run api.Run
+		if err := e.Decode(&run); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.env.Stdout, cell(strings.TrimSpace("run "+run.State+" "+run.Reason)))
+		return nil
+	}
+	var c api.RunEvent
+	if err := e.Decode(&c); err != nil {
+		return err
+	}
+	words := []string{when(c.At), c.Kind}
+	if c.Kind != "run" {
+		words = append(words, c.Job)
+	}
+	words = append(words, c.ID, c.To)
+	if c.Why != "" {
+		words = append(words, "("+c.Why+")")
+	}
+	fmt.Fprintln(a.env.Stdout, cell(strings.Join(words, " ")))
+	return nil
+}
+
+func (a *app) runsCancel() *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel RUN", Short: "Ask for the end of every job of a run", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			run, err := client.CancelRun(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(run, func(w io.Writer) { row(w, "run "+run.ID+" "+run.State+", cancel requested") })
+		},
+	}
+}
+
+func (a *app) jobCommand() *cobra.Command {
+	why := &cobra.Command{
+		Use: "why JOB", Short: "Say why a job waits, or why it ended as it did", Args: cobra.ExactArgs(1),
+		Long:    "Say why a job is where it is: what it waits for, and for every runner the first thing that keeps it from taking the job.",
+		Example: "  forgeyard job why 01JB4Z",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			why, err := client.ExplainJob(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(why, func(w io.Writer) { explainJob(w, why) })
+		},
+	}
+	show := &cobra.Command{
+		Use: "show JOB", Short: "Show a job and its attempts", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			job, err := client.Job(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(job, func(w io.Writer) { describeJob(w, job) })
+		},
+	}
+	return group("job", "Show jobs, and why they wait", show, why)
+}
+
+func describeJob(w io.Writer, j *api.Job) {
+	field(w, "Job", j.Key)
+	field(w, "ID", j.ID)
+	field(w, "Run", j.Run)
+	field(w, "State", j.State)
+	field(w, "Reason", j.Reason)
+	fmt.Fprintln(w)
+	row(w, "ATTEMPT", "ID", "STATE", "CLASS", "RUNNER", "REASON")
+	for _, t := range j.AllAttempts {
+		row(w, fmt.Sprint(t.Number), t.ID, t.State, t.Class, t.RunnerName, t.Reason)
+	}
+}
+
+func explainJob(w io.Writer, e *api.Explanation) {
+	field(w, "State", e.State)
+	field(w, "Why", e.Summary)
+	for _, d := range e.Details {
+		fmt.Fprintf(w, "\t%s\n", cell(d))
+	}
+	if e.Ahead > 0 {
+		field(w, "Ahead", fmt.Sprintf("%d older jobs", e.Ahead))
+	}
+	if len(e.Runners) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	row(w, "RUNNER", "WHY NOT")
+	for _, r := range e.Runners {
+		row(w, r.Name, misses(r.Misses))
+	}
+}
+
+func misses(all []api.Miss) string {
+	var texts []string
+	for _, m := range all {
+		texts = append(texts, m.Text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (a *app) logsCommand() *cobra.Command {
+	var o struct {
+		follow, raw bool
+		step        int
+		tail        int
+		attempt     int
+	}
+	cmd := &cobra.Command{
+		Use: "logs RUN|JOB|ATTEMPT", Short: "Print the log of an attempt", Args: cobra.ExactArgs(1),
+		Long: `Print the log of an attempt: that of the id, or the newest one of a job, or of the first job
+of a run. On a terminal, control sequences other than colours are left out; --raw prints
+the output byte for byte.`,
+		Example: "  forgeyard logs -f 01JB4Z\n  forgeyard logs --raw 01JB4Z > log.txt\n  forgeyard logs --step 2 01JB4Z",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			if o.step < -1 || o.step > 1<<15 {
+				return usage("--step %d: steps are numbered from 0", o.step)
+			}
+			attempt, err := findAttempt(cmd.Context(), client, args[0], o.attempt)
+			if err != nil {
+				return err
+			}
+			options := api.LogOptions{Follow: o.follow, Tail: o.tail}
+			if o.raw && o.step < 0 && a.output != "json" {
+				return a.rawLog(cmd.Context(), client, attempt, options)
+			}
+			return a.printLog(cmd.Context(), client, attempt, options, o.raw, o.step)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the attempt ends")
+	f.BoolVar(&o.raw, "raw", false, "print byte for byte, also on a terminal")
+	f.IntVar(&o.step, "step", -1, "only this step, counted from 0")
+	f.IntVar(&o.tail, "tail", 0, "only the last lines, about as many")
+	f.IntVar(&o.attempt, "attempt", 0, "the attempt of this number, instead of the newest")
+	return cmd
+}
+
+// findAttempt returns the id of the attempt that is meant by the id of an attempt, a job or a run.
+func findAttempt(ctx context.Context, client *api.Client, id string, number int) (string, error) {
+	job := id
+	if number == 0 {
+		t, err := client.Attempt(ctx, id)
+		if err == nil {
+			return t.ID, nil
+		}
+		if !isCode(err, api.CodeNotFound) {
+			return "", err
+		}
+	}
+	if run, err := client.Run(ctx, id); err == nil && len(run.Jobs) > 0 {
+		job = run.Jobs[0].ID
+	} else if err != nil && !isCode(err, api.CodeNotFound) {
+		return "", err
+	}
+	j, err := client.Job(ctx, job)
+	if err != nil {
+		return "", err
+	}
+	if number == 0 && j.CurrentAttempt != "" {
+		return j.CurrentAttempt, nil
+	}
+	i := slices.IndexFunc(j.AllAttempts, func(t api.Attempt) bool { return int(t.Number) == number })
+	if i < 0 {
+		return "", fmt.Errorf("job %s has no such attempt yet\nSee why: forgeyard job why %s", j.Key, j.ID)
+	}
+	return j.AllAttempts[i].ID, nil
+}
+
+func (a *app) rawLog(ctx context.Context, client *api.Client, attempt string, o api.LogOptions) error {
+	body, err := client.RawLog(ctx, attempt, o)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(a.env.Stdout, body)
+	return errors.Join(err, body.Close())
+}
+
+func (a *app) printLog(ctx context.Context, client *api.Client, attempt string, o api.LogOptions, raw bool, step int) error {
+	p := a.printer(raw)
+	defer p.close()
+	if step >= 0 {
+		p.one, p.only, p.step = true, uint16(step), ^uint16(0)
+	}
+	for e, err := range client.Log(ctx, attempt, o) {
+		if err != nil {
+			return err
+		}
+		if err := p.event(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeSecret writes what only this user may read into a file that is not there yet.
+func writeSecret(file, text string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(f, text+"\n")
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/program"
+)
+
+// Local starts a daemon and an agent in this process.
+type Local interface {
+	// Find returns the endpoint of the process that owns a data folder, or "" if nobody does.
+	Find(data string) string
+	// Run starts both, calls use with the daemon's endpoint once they are ready, and stops them when use has returned.
+	// force ends waiting for jobs while stopping. It returns the error of use before its own.
+	Run(ctx, force context.Context, o LocalOptions, use func(ctx context.Context, endpoint string) error) error
+}
+
+// LocalOptions are how the daemon and the agent in this process are run.
+type LocalOptions struct {
+	Data   string
+	Listen string // of the HTTP API; empty: only the socket in Data
+	Log    *slog.Logger
+}
+
+// connect returns a client of the daemon that was named, by flag, environment or saved context; nil if none was.
+func (a *app) connect() (*api.Client, error) {
+	if a.client != nil {
+		return a.client, nil
+	}
+	if err := a.resolve(); err != nil || a.server == "" {
+		return nil, err
+	}
+	return a.dial(a.server)
+}
+
+// resolve finds out which server is meant.
+func (a *app) resolve() error {
+	saved, err := a.contexts()
+	if err != nil {
+		return err
+	}
+	name := a.context
+	if a.server == "" && name == "" {
+		a.server = a.env.Getenv("FORGEYARD_SERVER")
+	}
+	if a.server == "" && name == "" {
+		name = saved.Current
+	}
+	if a.server == "" && name != "" {
+		c, ok := saved.find(name)
+		if !ok {
+			return usage("there is no context %q\nSee what there is: forgeyard context list", name)
+		}
+		a.server = c.Server
+		if a.tokenFile == "" {
+			a.tokenFile = c.TokenFile
+		}
+	}
+	if a.tokenFile == "" {
+		a.tokenFile = a.env.Getenv("FORGEYARD_TOKEN_FILE")
+	}
+	return nil
+}
+
+func (a *app) dial(endpoint string) (*api.Client, error) {
+	var token forge.Secret
+	if a.tokenFile != "" {
+		var err error
+		if token, err = api.ReadToken(a.tokenFile); err != nil {
+			return nil, program.Exit(program.CodeAuth, err)
+		}
+	}
+	client, err := api.NewClient(endpoint, api.Options{Token: token, UserAgent: "forgeyard/" + a.env.Version})
+	if err != nil {
+		return nil, usage("%v", err)
+	}
+	a.client = client
+	return client, nil
+}
+
+// ask returns a client for a command that needs a daemon which runs already: the one that was named, or the one that owns
+// the data folder of this user.
+func (a *app) ask() (*api.Client, error) {
+	client, err := a.connect()
+	if client != nil || err != nil {
+		return client, err
+	}
+	data, err := a.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	if endpoint := a.env.Local.Find(data); endpoint != "" {
+		return a.dial(endpoint)
+	}
+	return nil, usage("no daemon is named, and none runs on %s\nName one with --server or forgeyard context add, or start one here: forgeyard up", data)
+}
+
+// MaxContexts bounds the saved servers.
+const MaxContexts = 100
+
+// A savedContext is a server with a name.
+type savedContext struct {
+	Name      string `json:"name"`
+	Server    string `json:"server"`
+	TokenFile string `json:"token_file,omitempty"`
+}
+
+// savedContexts is the file of them.
+type savedContexts struct {
+	Current  string         `json:"current,omitempty"`
+	Contexts []savedContext `json:"contexts"`
+}
+
+func (s *savedContexts) find(name string) (savedContext, bool) {
+	if i := s.index(name); i >= 0 {
+		return s.Contexts[i], true
+	}
+	return savedContext{}, false
+}
+
+func (s *savedContexts) index(name string) int {
+	return slices.IndexFunc(s.Contexts, func(c savedContext) bool { return c.Name == name })
+}
+
+func (a *app) contextsFile() (string, error) {
+	dir, err := a.configDir()
+	return filepath.Join(dir, "contexts.json"), err
+}
+
+// contexts reads the saved servers. None is not an error.
+func (a *app) contexts() (*savedContexts, error) {
+	file, err := a.contextsFile()
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &savedContexts{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read saved contexts: %w", err)
+	}
+	var s savedContexts
+	if err := json.Unmarshal(data, &s); err != nil || len(s.Contexts) > MaxContexts {
+		return nil, fmt.Errorf("read saved contexts: %s is not what \"forgeyard context add\" wrote; move it away and add them anew", file)
+	}
+	return &s, nil
+}
+
+// save writes the saved servers, readable by this user alone.
+func (a *app) save(s *savedContexts) error {
+	file, err := a.contextsFile()
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := writePrivate(file, append(data, '\n')); err != nil {
+		return fmt.Errorf("save contexts: %w", err)
+	}
+	return nil
+}
+
+// writePrivate replaces a file in one step, with a mode for its owner alone.
+func writePrivate(file string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(filepath.Dir(file), ".new-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = next.Write(data)
+	if err = errors.Join(err, next.Close()); err == nil {
+		err = os.Rename(next.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(next.Name()))
+	}
+	return nil
+}

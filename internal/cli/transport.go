@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/program"
+)
+
+func (a *app) transportCommand() *cobra.Command {
+	status := &cobra.Command{
+		Use: "status", Short: "Show where the daemon listens for agents, and its fingerprint", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			s, err := client.TransportStatus(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.show(s, func(w io.Writer) {
+				field(w, "Listens", s.Listen)
+				field(w, "CA fingerprint", s.Fingerprint)
+				field(w, "Connections", fmt.Sprint(s.Connections))
+				field(w, "Version", s.Version)
+			})
+		},
+	}
+	protocols := &cobra.Command{
+		Use: "protocols", Short: "Show which versions of the agent protocol the daemon speaks", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			p, err := client.Protocols(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.show(p, func(w io.Writer) {
+				field(w, "Versions", p.Least+" to "+p.Most)
+				field(w, "ALPN", strings.Join(p.ALPN, ", "))
+				field(w, "Features", strings.Join(p.Features, ", "))
+			})
+		},
+	}
+	return group("transport", "Look at the connections between daemon and agents", status, a.sessions(), a.transportDoctor(), protocols)
+}
+
+func (a *app) sessions() *cobra.Command {
+	return &cobra.Command{
+		Use: "sessions", Short: "List the connections of agents", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			list, err := client.Sessions(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.show(list, func(w io.Writer) {
+				row(w, "RUNNER", "SESSION", "ADDRESS", "STATE", "PROTOCOL", "SOFTWARE", "SINCE", "LAST HEARTBEAT")
+				for _, s := range list.Items {
+					row(w, s.RunnerName, s.AgentSession, s.Remote, s.State, s.Protocol, s.Software, when(s.SinceAt), when(s.HeartbeatAt))
+				}
+			})
+		},
+	}
+}
+
+// A finding is what one look of the doctor showed.
+type finding struct {
+	Check  string `json:"check"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func (a *app) transportDoctor() *cobra.Command {
+	return &cobra.Command{
+		Use: "doctor", Short: "Check the way to the daemon, the daemon, and its agents", Args: cobra.NoArgs,
+		Long: "Check the way to the daemon, the daemon, and its agents. Ends with 3 if something is wrong.\nFor an agent that does not come, see \"forgeyard-agent doctor\" on its machine.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := a.ask()
+			if err != nil {
+				return err
+			}
+			findings := examine(cmd.Context(), client)
+			if err := a.show(findings, func(w io.Writer) {
+				for _, f := range findings {
+					row(w, mark(f.OK), f.Check, f.Detail)
+				}
+			}); err != nil {
+				return err
+			}
+			for _, f := range findings {
+				if !f.OK {
+					return program.Exit(program.CodeInfrastructure, nil)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+func mark(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "FAIL"
+}
+
+// examine looks at one thing after the other and stops where the rest would fail for the same reason.
+func examine(ctx context.Context, client *api.Client) []finding {
+	version, err := client.Version(ctx)
+	if err != nil {
+		return []finding{{Check: "daemon answers", Detail: err.Error()}}
+	}
+	all := []finding{{Check: "daemon answers", OK: true, Detail: "version " + version.Version}}
+	all = append(all, readiness(ctx, client)...)
+	status, err := client.TransportStatus(ctx)
+	if err != nil {
+		return append(all, finding{Check: "token is accepted", Detail: err.Error()})
+	}
+	all = append(all, finding{Check: "token is accepted", OK: true}, finding{Check: "listens for agents", OK: status.Listen != "", Detail: status.Listen})
+	f := finding{Check: "agents are connected", OK: status.Connections > 0, Detail: fmt.Sprint(status.Connections)}
+	if !f.OK {
+		f.Detail = "none; on a machine that should be one: forgeyard-agent doctor"
+	}
+	return append(all, f)
+}
+
+func readiness(ctx context.Context, client *api.Client) []finding {
+	health, err := client.Ready(ctx)
+	var p *api.Problem
+	if errors.As(err, &p) || health == nil {
+		return []finding{{Check: "daemon is ready", Detail: fmt.Sprint(err)}}
+	}
+	all := []finding{{Check: "daemon is ready", OK: true}}
+	for _, c := range health.Checks {
+		all = append(all, finding{Check: c.Name, OK: c.OK, Detail: c.Detail})
+	}
+	return all
+}

@@ -137,10 +137,10 @@ func (s *Store) connect(ctx context.Context, path string, opts Options, h hooks)
 	if s.readers, err = openReaders(ctx, path); err != nil {
 		return err
 	}
-	if s.emptier, err = openEmptier(ctx, path, opts.Log); err != nil {
+	if s.emptier, err = openEmptier(ctx, path, opts.Log, h.walScale); err != nil {
 		return err
 	}
-	s.writer.grown = s.emptier.poke
+	s.writer.emptier = s.emptier
 	return nil
 }
 

@@ -3,8 +3,6 @@ package store_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/daemon/store/storetest"
 )
@@ -31,5 +29,3 @@ func openAt(t *testing.T, dir string) *store.Store {
 func TestTheStorePassesTheSuite(t *testing.T) {
 	storetest.Suite(t, func(t *testing.T) storetest.Rules { return storetest.Of(open(t)) })
 }
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,34 +3,45 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"io/fs"
+	"fmt"
 	"log/slog"
-	"os"
+	"sync/atomic"
 )
 
 const (
-	// walLow is the size of the write-ahead log from which it is copied into the database, beside the writer.
+	// walLow is how much of the write-ahead log may wait to be copied into the database.
 	walLow = 4 << 20
-	// WALBound is the size from which the log is also cut: writers wait for that, at most busyMillis. It is passed only
-	// while a view stays open across everything that is written meanwhile.
+	// walHigh is the length of the log from which the writer sees to it that the next transaction begins it anew.
+	walHigh = 32 << 20
+	// WALBound is what the file of the log stays below, unless a view stays open across all that is written meanwhile.
 	WALBound = 64 << 20
+	// pageBytes is the size of a page of the database, which is the engine's default.
+	pageBytes = 4096
 )
 
-// emptier copies the write-ahead log into the database from a connection of its own, so that no commit waits for it.
+// emptier copies the write-ahead log into the database from a connection of its own, so that no commit waits for it. That
+// alone would never shorten the log while there is always something new in it: a log begins anew only where all of it has
+// been copied. So when it is long, the writer copies the little that is left between two transactions.
 type emptier struct {
 	conn  *conn
-	path  string // of the log
 	log   *slog.Logger
+	scale int64 // 1; a test divides the sizes by more
 	grown chan struct{}
+	long  atomic.Bool // the writer is to copy the rest
 }
 
-func openEmptier(ctx context.Context, path string, log *slog.Logger) (*emptier, error) {
+// walState is how far the log has come.
+type walState struct{ frames, copied int64 }
+
+func (s walState) waiting() int64 { return (s.frames - s.copied) * pageBytes }
+func (s walState) bytes() int64   { return s.frames * pageBytes }
+
+func openEmptier(ctx context.Context, path string, log *slog.Logger, scale int64) (*emptier, error) {
 	c, err := connect(ctx, path, emptying)
 	if err != nil {
 		return nil, err
 	}
-	return &emptier{conn: c, path: path + "-wal", log: log, grown: make(chan struct{}, 1)}, nil
+	return &emptier{conn: c, log: log, scale: max(1, scale), grown: make(chan struct{}, 1)}, nil
 }
 
 // poke says that the log may have grown. It never blocks.
@@ -43,44 +54,58 @@ func (e *emptier) poke() {
 
 // run empties the log until ctx ends.
 func (e *emptier) run(ctx context.Context) {
-	var copied int64 // size at the last copy; the log stays as long when it is written from its start again
 	for {
 		select {
 		case <-e.grown:
 		case <-ctx.Done():
 			return
 		}
-		size, err := e.size()
-		if err != nil {
-			e.log.Warn("the size of the write-ahead log cannot be read", "error", err)
-			continue
-		}
-		if size < walLow || size == copied {
-			continue
-		}
-		copied = size
-		if err := e.empty(size); err != nil {
-			e.log.Warn("the write-ahead log was not emptied", "error", err, "bytes", size)
+		if err := e.look(); err != nil {
+			e.log.Warn("the write-ahead log was not emptied", "error", err)
 		}
 	}
 }
 
-func (e *emptier) size() (int64, error) {
-	info, err := os.Stat(e.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
+func (e *emptier) look() error {
+	state, err := checkpoint(e.conn, "NOOP")
 	if err != nil {
-		return 0, err
+		return err
 	}
-	return info.Size(), nil
+	if state.waiting() >= walLow/e.scale {
+		if state, err = checkpoint(e.conn, "PASSIVE"); err != nil {
+			return err
+		}
+	}
+	if state.bytes() >= walHigh/e.scale {
+		e.long.Store(true)
+	}
+	return nil
 }
 
-func (e *emptier) empty(size int64) error {
-	statement := "PRAGMA wal_checkpoint(PASSIVE)"
-	if size >= WALBound {
-		statement = "PRAGMA wal_checkpoint(TRUNCATE)"
+// finish is called by the writer between transactions: it copies the rest of a long log. What a view still reads is left.
+func (e *emptier) finish(writer *conn) {
+	if !e.long.CompareAndSwap(true, false) {
+		return
 	}
-	var busy, frames, done int64
-	return e.conn.query(background, statement, nil, func(r *sql.Rows) error { return r.Scan(&busy, &frames, &done) })
+	state, err := checkpoint(writer, "PASSIVE")
+	if err != nil {
+		e.log.Warn("the write-ahead log was not emptied", "error", err)
+		return
+	}
+	if state.bytes() >= WALBound/e.scale {
+		e.log.Warn("the write-ahead log is long; a view is open for long, or the disk is slow", "bytes", state.bytes(), "waiting", state.waiting())
+	}
+}
+
+// checkpoint copies what it can without waiting for anybody; with NOOP it only looks.
+func checkpoint(c *conn, how string) (walState, error) {
+	var busy int64
+	var s walState
+	err := c.query(background, "PRAGMA wal_checkpoint("+how+")", nil, func(r *sql.Rows) error {
+		return r.Scan(&busy, &s.frames, &s.copied)
+	})
+	if err != nil {
+		return walState{}, fmt.Errorf("checkpoint: %w", err)
+	}
+	return s, nil
 }

@@ -32,16 +32,17 @@ type writer struct {
 	now     func() forge.WallTime
 	log     *slog.Logger
 	hub     *hub
-	grown   func()        // told after each commit, never blocks
+	emptier *emptier
 	failed  chan struct{} // closed with the first commit of unknown fate
 	stopped bool          // likewise
 	hooks   hooks
 }
 
-// hooks are for tests; each may be nil.
+// hooks are for tests; each may be zero.
 type hooks struct {
 	beforeCommit func()       // the requests have run
-	commit       func() error // takes the place of the commit statement
+	commit       func() error // before the commit statement; an error takes its place
+	walScale     int64        // what the sizes of the write-ahead log are divided by
 }
 
 // run carries out requests until ctx ends.
@@ -68,6 +69,7 @@ func (w *writer) transaction(ctx context.Context) {
 		w.refuse(ErrFailed)
 		return
 	}
+	w.emptier.finish(w.conn)
 	if err := w.begin(ctx); err != nil {
 		if ctx.Err() == nil {
 			w.log.Error("the database takes no transaction", "error", err)
@@ -219,7 +221,7 @@ func (w *writer) commit() error {
 func (w *writer) answer(b *batch, err error) {
 	if err == nil {
 		w.hub.publish(&b.changes)
-		w.grown()
+		w.emptier.poke()
 	}
 	for i, r := range b.requests {
 		switch {

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Bench measures what the product promises about speed, each figure beside a limit that the same run has measured: what
 // this machine does for a program without any of our logic. A figure is its ratio to that; the numbers beside it are for
 // the curious, and differ from machine to machine and from minute to minute.
@@ -37,7 +39,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *role != "" {
-		os.Exit(play(ctx, *role, flag.Args()))
+		if err := play(*role); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	if flag.NArg() == 0 || o.runs < 1 {
 		flag.Usage()
@@ -51,13 +57,17 @@ func main() {
 
 // figures lists everything that can be measured.
 func figures() []figure {
-	return []figure{submitFigure}
+	return []figure{submitFigure, idleFigure}
 }
 
 // play is a process that bench has started beside itself.
-func play(_ context.Context, role string, _ []string) int {
-	fmt.Fprintf(os.Stderr, "bench: no role %q\n", role)
-	return 64
+func play(role string) error {
+	switch role {
+	case "bare-server":
+		return bareServer(os.Stdin, os.Stdout)
+	default:
+		return fmt.Errorf("no role %q", role)
+	}
 }
 
 // measureAll measures what is named and prints it. What was measured before an error is printed too.

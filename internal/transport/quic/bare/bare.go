@@ -12,6 +12,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -59,15 +60,40 @@ func NewCredentials() (*Credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	roots := x509.NewCertPool()
-	roots.AddCert(leaf)
-	return &Credentials{pair: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, roots: roots}, nil
+	return newCredentials(leaf, key), nil
 }
 
 // DER returns the certificate and its key, for another process.
 func (c *Credentials) DER() (certificate, key []byte, err error) {
 	key, err = x509.MarshalPKCS8PrivateKey(c.pair.PrivateKey)
 	return c.pair.Certificate[0], key, err
+}
+
+// ParseCredentials reads what DER returned, in base64.
+func ParseCredentials(certificate, key string) (*Credentials, error) {
+	der, err := base64.StdEncoding.DecodeString(certificate)
+	if err != nil {
+		return nil, err
+	}
+	keyDER, err := base64.StdEncoding.DecodeString(key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	private, err := x509.ParsePKCS8PrivateKey(keyDER)
+	if err != nil {
+		return nil, err
+	}
+	return newCredentials(leaf, private), nil
+}
+
+func newCredentials(leaf *x509.Certificate, key any) *Credentials {
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	return &Credentials{pair: tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, roots: roots}
 }
 
 // config is the road's settings, as near to those of package quic as a bare program would have them.

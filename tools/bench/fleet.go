@@ -1,0 +1,52 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/forgeyard/forgeyard/internal/fleet"
+)
+
+// programs are compiled once for all figures.
+var programs = struct {
+	once   sync.Once
+	folder string
+	built  fleet.Programs
+	err    error
+}{}
+
+// newFleet starts a daemon in a folder of its own, with leases of the default length. The function that it returns ends
+// both.
+func newFleet(ctx context.Context) (*fleet.Fleet, func(), error) {
+	p := &programs
+	p.once.Do(func() {
+		if p.folder, p.err = os.MkdirTemp("", "fybin"); p.err == nil {
+			p.built, p.err = fleet.Build(ctx, p.folder)
+		}
+	})
+	if p.err != nil {
+		return nil, nil, p.err
+	}
+	folder, err := os.MkdirTemp("", "fy")
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := fleet.New(filepath.Join(folder, "f"), p.built, fleet.Usual, io.Discard)
+	if err != nil {
+		return nil, nil, err
+	}
+	end := func() {
+		_ = f.Close()
+		_ = os.RemoveAll(folder)
+	}
+	if err := f.Daemon.Start(ctx); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return f, end, nil
+}

@@ -28,7 +28,9 @@ func (f *Frames) Next() (protocol.EnvelopeV1, protocol.Message, error) {
 	env, m, err := f.next()
 	var v *protocol.Violation
 	if errors.As(err, &v) {
-		f.violated(v.On(f.kind))
+		v = v.On(f.kind)
+		f.violated(v)
+		return env, nil, v
 	}
 	return env, m, err
 }

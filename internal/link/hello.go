@@ -73,10 +73,12 @@ func (l *Link) refuse(err error) error {
 		l.end(forge.CloseProtocol, full)
 	case errors.As(err, &v):
 		l.violated(v)
-	case errors.As(err, &m) && l.daemon:
-		l.lingerFor(m.Reason(), m)
 	case errors.As(err, &m):
+		if l.daemon {
+			l.lingerFor(m.Reason(), m)
+		}
 		l.end(m.Reason(), m)
+		return &transport.CloseError{Reason: m.Reason(), Err: m} // whichever end was the first to close
 	default:
 		return l.broken(err)
 	}

@@ -200,14 +200,17 @@ func (l *Link) end(reason forge.CloseReason, cause error) {
 	l.conn.Close(protocol.CloseCodeOf(reason))
 }
 
-// ending returns why the connection ended.
-func (l *Link) ending() error { return context.Cause(l.ctx) }
+// ending returns why the connection ended. It waits for that where the connection is about to: its own context ends a
+// moment before ours.
+func (l *Link) ending() error {
+	<-l.ctx.Done()
+	return context.Cause(l.ctx)
+}
 
 // broken ends the connection after an error of the road, unless it ended by itself.
 func (l *Link) broken(err error) error {
 	var closed *transport.CloseError
 	if errors.As(err, &closed) || l.conn.Context().Err() != nil {
-		<-l.conn.Context().Done()
 		return l.ending()
 	}
 	l.end(forge.CloseLost, err)

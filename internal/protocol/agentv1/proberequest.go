@@ -1,6 +1,9 @@
 package agentv1
 
-import "github.com/forgeyard/forgeyard/internal/protocol"
+import (
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/protocol"
+)
 
 // ProbeRequestV1 asks for a HealthReport now (09§96).
 type ProbeRequestV1 struct {
@@ -19,4 +22,13 @@ func (w *ProbeRequestV1) Validate() error {
 		c.That(healthChecks.Known(uint8(kind)), "checks", "hold one that is not known")
 	}
 	return c.Err()
+}
+
+// Kinds returns the checks to run; none means all.
+func (w *ProbeRequestV1) Kinds() []forge.HealthCheckKind {
+	var kinds []forge.HealthCheckKind
+	for _, kind := range w.Checks {
+		kinds = append(kinds, healthChecks.Or(uint8(kind), 0))
+	}
+	return kinds
 }

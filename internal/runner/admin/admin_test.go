@@ -31,7 +31,7 @@ type agent struct {
 func (a *agent) Status(context.Context) (admin.Status, error)             { return a.status, a.err }
 func (a *agent) Capabilities(context.Context) (forge.Capabilities, error) { return a.caps, a.err }
 func (a *agent) Health(context.Context) (admin.Health, error)             { return a.health, a.err }
-func (a *agent) Drain(context.Context) error { a.told = append(a.told, "drain"); return a.err }
+func (a *agent) Drain(context.Context) error                              { a.told = append(a.told, "drain"); return a.err }
 
 func (a *agent) Resume(context.Context) error { a.told = append(a.told, "resume"); return a.err }
 

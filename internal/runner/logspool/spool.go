@@ -212,6 +212,13 @@ func (s *Spool) Next() forge.LogSeq {
 	return s.next
 }
 
+// Acked is the first frame that was not acknowledged.
+func (s *Spool) Acked() forge.LogSeq {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.acked
+}
+
 // Used is how many bytes the spool holds on disk.
 func (s *Spool) Used() forge.Bytes {
 	s.mu.Lock()

@@ -8,7 +8,7 @@
 // is renamed first, so that an attempt's name is free at once, and half a folder is never taken for a whole one.
 //
 // The package knows nothing of what runs in a folder; whoever removes one has ended that before. It starts no goroutine.
-// Its methods may be called from several at once, for different attempts.
+// Its methods may be called from several at once.
 package workspace
 
 import (
@@ -134,7 +134,10 @@ func (r *Root) discard(name string) error {
 	gone := fmt.Sprintf("%s%s-%d", gonePrefix, name, r.gone.Add(1))
 	if err := r.root.Rename(name, gone); err != nil {
 		r.unlock(name) // what must not be changed must not be renamed either
-		if err := r.root.Rename(name, gone); err != nil {
+		switch err := r.root.Rename(name, gone); {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // somebody else was faster
+		case err != nil:
 			return err
 		}
 	}

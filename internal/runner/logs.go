@@ -1,0 +1,304 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/ident"
+	"github.com/forgeyard/forgeyard/internal/protocol"
+	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
+	"github.com/forgeyard/forgeyard/internal/runner/attempt"
+	"github.com/forgeyard/forgeyard/internal/runner/core"
+	"github.com/forgeyard/forgeyard/internal/runner/logspool"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
+	"github.com/forgeyard/forgeyard/internal/transport"
+)
+
+// Bounds of a log stream.
+const (
+	// maxUnacked is how much may be written and not acknowledged: enough for a long way, and little enough that a log does
+	// not crowd out everything else in the daemon.
+	maxUnacked = 2 << 20
+	// ackWithin is how long acknowledgements may fail to come before what was sent is sent again, on a new stream.
+	ackWithin = 20 * time.Second
+	// The wait before another stream is tried.
+	streamRetry    = 250 * time.Millisecond
+	maxStreamRetry = 10 * time.Second
+)
+
+// logStream carries an attempt's log over one connection.
+type logStream struct {
+	conn   *conn
+	t      *attempt.Attempt
+	cancel context.CancelFunc
+	acked  chan forge.LogSeq // the latest acknowledgement; has room for one
+	done   chan struct{}
+}
+
+// streamLog begins to send a log, now or once its attempt is prepared.
+func (a *Agent) streamLog(e core.StreamLog) {
+	c := a.conns[e.Seq]
+	if c == nil {
+		return
+	}
+	t := a.attempts[e.Attempt]
+	if t == nil {
+		a.logsFrom[e.Attempt] = e.From
+		return
+	}
+	c.streamLog(t, e.From)
+}
+
+// openLog begins to send the log of an attempt that has just been made, over the newest connection.
+func (a *Agent) openLog(t *attempt.Attempt, from forge.LogSeq) {
+	if c := a.newest(); c != nil {
+		c.streamLog(t, from)
+	}
+}
+
+// newest is the connection that counts, or nil.
+func (a *Agent) newest() *conn {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current == nil || a.current.link.Context().Err() != nil {
+		return nil
+	}
+	return a.current
+}
+
+// logAcked lets a log forget what the daemon has.
+func (a *Agent) logAcked(ack *forge.LogAck) {
+	a.mu.Lock()
+	t := a.kept[ack.Attempt]
+	a.mu.Unlock()
+	if t != nil && t.Spool() != nil {
+		t.Spool().Ack(ack.Next)
+	}
+}
+
+// logAcked tells the stream, which may wait for it.
+func (c *conn) logAcked(ack *forge.LogAck) {
+	c.mu.Lock()
+	s := c.logs[ack.Attempt]
+	c.mu.Unlock()
+	if s == nil {
+		return
+	}
+	select {
+	case <-s.acked: // an older one that nobody has looked at
+	default:
+	}
+	select {
+	case s.acked <- ack.Next:
+	default:
+	}
+}
+
+// streamLog begins to send an attempt's log from a frame on. A stream that was there before is given up.
+func (c *conn) streamLog(t *attempt.Attempt, from forge.LogSeq) {
+	if t.Spool() == nil || c.link == nil {
+		return
+	}
+	id := t.Context().Attempt
+	from = max(from, t.Spool().Acked())
+	ctx, cancel := context.WithCancel(c.link.Context())
+	s := &logStream{conn: c, t: t, cancel: cancel, acked: make(chan forge.LogSeq, 1), done: make(chan struct{})}
+	c.mu.Lock()
+	before := c.logs[id]
+	if c.closed {
+		c.mu.Unlock()
+		cancel()
+		return
+	}
+	c.logs[id] = s
+	c.mu.Unlock()
+	if before != nil {
+		before.cancel()
+	}
+	c.a.tasks.Go(func() {
+		defer close(s.done)
+		defer cancel()
+		if before != nil {
+			<-before.done
+		}
+		s.run(ctx, from)
+	})
+}
+
+// endLog gives up the stream of an attempt that is over.
+func (c *conn) endLog(id forge.AttemptID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.logs[id]; s != nil {
+		s.cancel()
+		delete(c.logs, id)
+	}
+}
+
+// endLogs gives all of them up and waits for them.
+func (c *conn) endLogs() {
+	c.mu.Lock()
+	c.closed = true
+	logs := c.logs
+	c.logs = nil
+	c.mu.Unlock()
+	for _, s := range logs {
+		s.cancel()
+		<-s.done
+	}
+}
+
+// run sends the log until all of it is acknowledged, or no more of it can be sent over this connection.
+func (s *logStream) run(ctx context.Context, from forge.LogSeq) {
+	log := s.conn.a.cfg.Log.With(telemetry.KeyAttempt, s.t.Context().Attempt.String(), telemetry.KeyConnection, s.conn.seq)
+	for wait := streamRetry; ctx.Err() == nil; wait = min(2*wait, maxStreamRetry) {
+		next, err := s.send(ctx, from)
+		if next > from {
+			from, wait = next, streamRetry
+		}
+		reset, wasReset := errors.AsType[*transport.ResetError](err)
+		switch {
+		case err == nil, ctx.Err() != nil, errors.Is(err, logspool.ErrClosed):
+			return
+		case wasReset && reset.Code.Retry() == protocol.ResetNever:
+			log.Warn("the daemon takes no more of this log", telemetry.KeyReason, reset.Code.String())
+			return
+		case wasReset || errors.Is(err, os.ErrDeadlineExceeded):
+			log.Debug("a log is sent again from what was acknowledged", telemetry.KeySeq, uint64(from), telemetry.KeyError, err)
+		default:
+			if _, closed := errors.AsType[*transport.CloseError](err); !closed {
+				log.Error("a log cannot be sent", telemetry.KeyError, err)
+			}
+			return
+		}
+		select {
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// flight is what was written and not acknowledged.
+type flight struct {
+	frames []inFlight
+	bytes  int
+}
+
+type inFlight struct {
+	seq   forge.LogSeq
+	bytes int
+}
+
+func (f *flight) add(seq forge.LogSeq, bytes int) {
+	f.frames = append(f.frames, inFlight{seq, bytes})
+	f.bytes += bytes
+}
+
+func (f *flight) ack(next forge.LogSeq) {
+	for len(f.frames) > 0 && f.frames[0].seq < next {
+		f.bytes -= f.frames[0].bytes
+		f.frames = f.frames[1:]
+	}
+}
+
+// send sends frames on one stream. It returns the first frame that is not acknowledged, and nil once there is none left.
+func (s *logStream) send(ctx context.Context, from forge.LogSeq) (acked forge.LogSeq, err error) {
+	tuple := s.t.Context()
+	stream, err := s.conn.link.OpenSend(ctx, protocol.StreamLog, &logv1.StreamHeaderV1{
+		Attempt: tuple.Attempt.ULID, Lease: tuple.Lease.ULID, First: uint64(from), Encoding: logv1.EncodingPlain,
+	})
+	if err != nil {
+		return from, err
+	}
+	stop := context.AfterFunc(ctx, func() { stream.Reset(protocol.ResetCancelled) })
+	defer stop()
+	reader := s.t.Spool().Reader(from)
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	acked = from
+	var sent flight
+	for {
+		frames, err := s.nextFrames(ctx, reader, &sent, &acked)
+		if errors.Is(err, io.EOF) {
+			err = s.drain(ctx, &sent, &acked)
+			if err == nil {
+				return acked, stream.Close()
+			}
+		}
+		if err == nil {
+			err = s.write(stream, frames, &sent)
+		}
+		if err != nil {
+			stream.Reset(protocol.ResetCancelled)
+			return acked, err
+		}
+	}
+}
+
+// nextFrames waits for room on the way and for something to send, and takes acknowledgements meanwhile.
+func (s *logStream) nextFrames(ctx context.Context, r interface {
+	Next(context.Context) ([]forge.LogFrame, error)
+}, sent *flight, acked *forge.LogSeq,
+) ([]forge.LogFrame, error) {
+	for sent.bytes >= maxUnacked {
+		if err := s.await(ctx, sent, acked); err != nil {
+			return nil, err
+		}
+	}
+	select {
+	case next := <-s.acked:
+		s.take(next, sent, acked)
+	default:
+	}
+	return r.Next(ctx)
+}
+
+// drain waits until everything that was sent is acknowledged.
+func (s *logStream) drain(ctx context.Context, sent *flight, acked *forge.LogSeq) error {
+	for len(sent.frames) > 0 {
+		if err := s.await(ctx, sent, acked); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits for an acknowledgement, but not for ever: a daemon that has lost what it was sent does not know that.
+func (s *logStream) await(ctx context.Context, sent *flight, acked *forge.LogSeq) error {
+	timer := time.NewTimer(ackWithin)
+	defer timer.Stop()
+	select {
+	case next := <-s.acked:
+		s.take(next, sent, acked)
+		return nil
+	case <-timer.C:
+		return os.ErrDeadlineExceeded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *logStream) take(next forge.LogSeq, sent *flight, acked *forge.LogSeq) {
+	sent.ack(next)
+	*acked = max(*acked, next)
+}
+
+// write puts frames on the stream.
+func (s *logStream) write(stream io.Writer, frames []forge.LogFrame, sent *flight) error {
+	var b []byte
+	for _, f := range frames {
+		before := len(b)
+		var err error
+		if b, err = s.conn.link.AppendFrame(b, ident.New[forge.MessageID](), forge.MessageID{}, logv1.NewLogFrame(f)); err != nil {
+			return err
+		}
+		sent.add(f.Seq, len(b)-before)
+	}
+	_, err := stream.Write(b)
+	return err
+}

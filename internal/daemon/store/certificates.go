@@ -30,24 +30,23 @@ func (v *View) certificate(serial string) (Certificate, error) {
 }
 
 // RecordCertificate writes an issued certificate down, before anybody gets it. A serial that is there already changes
-// nothing. ErrRevoked for a runner that is revoked or deleted; ErrKeyUnknown where its key is another one now.
+// nothing. ErrKeyUnknown where the runner's key is another one now; ErrRevoked for a runner that is revoked or deleted.
 func (tx *Tx) RecordCertificate(c Certificate) error {
 	if _, err := tx.certificate(c.Serial); !isNotFound(err) {
 		return err
 	}
 	r, err := tx.ownerOf(&c)
+	if err != nil {
+		return err
+	}
+	owner, err := tx.RunnerByKey(c.Key)
 	switch {
+	case isNotFound(err) || err == nil && owner.ID != c.Runner:
+		return ErrKeyUnknown
 	case err != nil:
 		return err
 	case r.Revoked:
 		return ErrRevoked
-	}
-	owner, err := tx.RunnerByKey(c.Key)
-	if isNotFound(err) || err == nil && owner.ID != c.Runner {
-		return ErrKeyUnknown
-	}
-	if err != nil {
-		return err
 	}
 	return tx.insertCertificate(&c)
 }

@@ -15,10 +15,9 @@ import (
 type Agent struct {
 	DataDir            string        `key:"data_dir"`
 	ControlPlane       ControlPlane  `key:"control_plane"`
-	MaxParallelJobs    int           `key:"max_parallel_jobs" reload:"safe"`
+	MaxParallelJobs    int           `key:"max_parallel_jobs"`
 	WorkspaceRetention time.Duration `key:"workspace_retention"`
 	Labels             []string      `key:"labels"`
-	Reconnect          Reconnect     `key:"reconnect"`
 	Reserve            Reserve       `key:"reserve"`
 	Policy             Policy        `key:"policy"`
 	ShutdownGrace      time.Duration `key:"shutdown_grace"`
@@ -29,19 +28,14 @@ type Agent struct {
 type ControlPlane struct {
 	Endpoints  []string `key:"endpoints"`
 	ServerName string   `key:"server_name"`
-	Credential FileRef  `key:"credential"`
-}
-
-// Reconnect is how the agent waits between attempts to connect.
-type Reconnect struct {
-	MaxBackoff time.Duration `key:"max_backoff"`
+	TokenFile  FileRef  `key:"token_file"`
 }
 
 // Reserve is what jobs may not have of this machine (07§222).
 type Reserve struct {
-	CPU    forge.MilliCPU `key:"cpu" reload:"safe"`
-	Memory forge.Bytes    `key:"memory" reload:"safe"`
-	Disk   forge.Bytes    `key:"disk" reload:"safe"`
+	CPU    forge.MilliCPU `key:"cpu"`
+	Memory forge.Bytes    `key:"memory"`
+	Disk   forge.Bytes    `key:"disk"`
 }
 
 // Policy is what the owner of this machine forbids (07§217). It only tightens.
@@ -78,9 +72,6 @@ func DefaultAgent() Agent {
 const (
 	maxEndpoints  = 8
 	maxJobs       = forge.MaxAttemptsPerAgent
-	minBackoff    = time.Second
-	maxBackoff    = time.Hour
-	maxRetention  = 30 * 24 * time.Hour
 	maxStopGrace  = 7 * 24 * time.Hour
 	maxLabels     = 64
 	defaultScheme = "quic"
@@ -93,12 +84,13 @@ func (a *Agent) problems() forge.Problems {
 	var c check
 	c.folder("data_dir", a.DataDir)
 	c.controlPlane(a.ControlPlane)
-	if a.MaxParallelJobs > maxJobs {
-		c.wrong("max_parallel_jobs", "%d is more than %d", a.MaxParallelJobs, maxJobs)
+	if a.MaxParallelJobs < 1 || a.MaxParallelJobs > maxJobs {
+		c.wrong("max_parallel_jobs", "%d is not from 1 to %d", a.MaxParallelJobs, maxJobs)
 	}
 	c.labels(a.Labels)
-	c.between("workspace_retention", a.WorkspaceRetention, 0, maxRetention)
-	c.between("reconnect.max_backoff", a.Reconnect.MaxBackoff, minBackoff, maxBackoff)
+	if a.WorkspaceRetention != 0 {
+		c.wrong("workspace_retention", "this version removes the folder of a job when it ends; only 0s is possible")
+	}
 	c.between("shutdown_grace", a.ShutdownGrace, 0, maxStopGrace)
 	c.between("policy.max_run", a.Policy.MaxRun, 0, forge.MaxRunTimeout)
 	c.between("policy.max_offline", a.Policy.MaxOffline, 0, forge.MaxRunTimeout)
@@ -124,8 +116,8 @@ func (c *check) controlPlane(cp ControlPlane) {
 	if cp.ServerName != "" && !hostName(cp.ServerName) {
 		c.wrong("control_plane.server_name", "%q is no host name", clip(cp.ServerName))
 	}
-	if cp.Credential != "" {
-		c.folder("control_plane.credential", string(cp.Credential))
+	if cp.TokenFile != "" {
+		c.folder("control_plane.token_file", string(cp.TokenFile))
 	}
 }
 

@@ -57,8 +57,8 @@ func TestDefaultsAreThoseOfTheDomain(t *testing.T) {
 	if diff := cmp.Diff(forge.LocalPolicy{}, a.Policy.Local()); diff != "" {
 		t.Errorf("the default policy allows something or bounds something: %s", diff)
 	}
-	if a.WorkspaceRetention != 30*time.Minute || a.Reconnect.MaxBackoff != 30*time.Second {
-		t.Errorf("retention %v, backoff %v", a.WorkspaceRetention, a.Reconnect.MaxBackoff)
+	if a.MaxParallelJobs != 1 || a.DataDir != "/var/lib/forgeyard-agent" {
+		t.Errorf("%d jobs, folder %s", a.MaxParallelJobs, a.DataDir)
 	}
 }
 
@@ -178,9 +178,9 @@ func TestAnUnknownFlagKeyIsAProblem(t *testing.T) {
 func TestSecretsAreRefusedAndNotRepeated(t *testing.T) {
 	const secret = "MHcCAQEEIIrYSSNQFaA2Hwf1"
 	for name, text := range map[string]string{
-		"a key":         "control_plane:\n  credential: |\n    -----BEGIN EC PRIVATE KEY-----\n    " + secret + "\n",
-		"a token":       "control_plane: { credential: fy_enroll_" + secret + " }\n",
-		"a long string": "control_plane: { credential: " + strings.Repeat(secret, 20) + " }\n",
+		"a key":         "control_plane:\n  token_file: |\n    -----BEGIN EC PRIVATE KEY-----\n    " + secret + "\n",
+		"a token":       "control_plane: { token_file: fy_enroll_" + secret + " }\n",
+		"a long string": "control_plane: { token_file: " + strings.Repeat(secret, 20) + " }\n",
 	} {
 		got := told(t, config.Input{File: file(t, text)})
 		if len(got) != 1 || !strings.Contains(got[0], "looks like the secret itself") || strings.Contains(got[0], secret) {
@@ -267,10 +267,10 @@ func TestChangesAreToldApart(t *testing.T) {
 	}
 	next.Log.Level, next.Reserve.CPU, next.Labels, next.Policy.AllowUnconfined = "debug", 500, []string{"a"}, true
 	safe, restart := config.Changes(&now, &next)
-	if diff := cmp.Diff([]string{"reserve.cpu", "log.level"}, safe); diff != "" {
+	if diff := cmp.Diff([]string{"log.level"}, safe); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"labels", "policy.allow_unconfined"}, restart); diff != "" {
+	if diff := cmp.Diff([]string{"labels", "reserve.cpu", "policy.allow_unconfined"}, restart); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -2,7 +2,7 @@
 //
 // It decides nothing about runs and runners: everything goes through the HTTP API, also to the daemon that it starts in
 // its own process where no server is configured (package standalone). What comes from a workload or a peer is made safe
-// before a terminal sees it; enrolment tokens never stand on a command line.
+// before a terminal sees it; enrolment tokens never stand on a command line. It adds no colours of its own.
 //
 // Results go to standard output and everything about them to standard error, so that a pipe gets the result alone. The
 // exit codes are those of package program: 0 done, 1 failed, 2 cancelled, 3 infrastructure, 4 not authenticated, 8 no
@@ -24,8 +24,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/program"
-	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
 
 // Env is the world that a command runs in.
@@ -83,12 +83,10 @@ Exit codes: 0 success, 1 the run failed, 2 cancelled, 3 infrastructure, 4 not au
   forgeyard run --label linux -- make test     run it on a machine of that daemon
   forgeyard runs list
   forgeyard job why 01JB4Z                     why a job waits, by the first characters of its id`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args: cobra.NoArgs,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			if a.output != "table" && a.output != "json" {
-				return usage("-o %s: use table or json", a.output)
+				return console.Usage("-o %s: use table or json", a.output)
 			}
 			return nil
 		},
@@ -100,52 +98,10 @@ Exit codes: 0 success, 1 the run failed, 2 cancelled, 3 infrastructure, 4 not au
 	flags.StringVar(&a.context, "context", "", "saved server to ask, see \"forgeyard context\"")
 	flags.StringVar(&a.data, "data", "", "folder of the daemon in this process, where no server is named")
 	flags.StringVarP(&a.output, "output", "o", "table", "how results look: table or json")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("%v\nSee: %s --help", err, cmd.CommandPath())
-	})
 	root.AddCommand(a.runCommand(), a.runsCommand(), a.logsCommand(), a.jobCommand(), a.runnerCommand(), a.transportCommand(),
 		a.contextCommand(), a.upCommand(), a.versionCommand())
-	strict(root)
+	console.Strict(root)
 	return root
-}
-
-// strict makes a wrong number of arguments, or a word that is no command, a usage error in all commands.
-func strict(cmd *cobra.Command) {
-	cmd.SuggestionsMinimumDistance = 2
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			err := check(cmd, args)
-			if err == nil {
-				return nil
-			}
-			hint := ""
-			if near := cmd.SuggestionsFor(firstOf(args)); cmd.HasSubCommands() && len(near) > 0 {
-				hint = fmt.Sprintf("\nDid you mean: %s %s", cmd.CommandPath(), near[0])
-			}
-			return usage("%v%s\nSee: %s --help", err, hint, cmd.CommandPath())
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		strict(sub)
-	}
-}
-
-func firstOf(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
-}
-
-// group is a command that only holds others.
-func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(commands...)
-	return cmd
-}
-
-func usage(format string, args ...any) error {
-	return program.Exit(program.CodeUsage, fmt.Errorf(format, args...))
 }
 
 // explain turns an error into what a person can act on: what, why, and the next command.
@@ -157,13 +113,13 @@ func (a *app) explain(err error) error {
 		return err
 	case errors.As(err, &p):
 		code, next := a.advice(p)
-		text := plain(p.Error())
+		text := console.Plain(p.Error())
 		if next != "" {
 			text += "\n" + next
 		}
 		return program.Exit(code, errors.New(text))
 	case strings.HasPrefix(err.Error(), "unknown command"):
-		return usage("%v\nSee: forgeyard --help", err)
+		return console.Usage("%v\nSee: forgeyard --help", err)
 	}
 	return err
 }
@@ -192,11 +148,6 @@ func (a *app) serverName() string {
 		return "that"
 	}
 	return a.server
-}
-
-// colour reports whether w should get colours (NO_COLOR, and only on a terminal).
-func (a *app) colour(w io.Writer) bool {
-	return a.env.Getenv("NO_COLOR") == "" && a.env.Getenv("TERM") != "dumb" && telemetry.IsTerminal(w)
 }
 
 // configDir is where contexts are kept.

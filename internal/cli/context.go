@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/program"
 )
 
 func (a *app) contextCommand() *cobra.Command {
-	cmd := group("context", "Save the servers that you use", a.contextAdd(), a.contextUse(), a.contextList(), a.contextRemove())
+	cmd := console.Group("context", "Save the servers that you use", a.contextAdd(), a.contextUse(), a.contextList(), a.contextRemove())
 	cmd.Long = "Save the servers that you use, so that --server can be left out.\nThey stand in forgeyard/contexts.json below XDG_CONFIG_HOME (~/.config). Tokens stay in files of their own."
 	return cmd
 }
@@ -38,10 +39,10 @@ func (a *app) contextAdd() *cobra.Command {
 
 func (a *app) addContext(name string) error {
 	if !contextName.MatchString(name) {
-		return usage("%q is no name for a context: use letters, digits, dots and dashes, at most 64", name)
+		return console.Usage("%q is no name for a context: use letters, digits, dots and dashes, at most 64", name)
 	}
 	if a.server == "" {
-		return usage("say which server: forgeyard context add %s --server URL", name)
+		return console.Usage("say which server: forgeyard context add %s --server URL", name)
 	}
 	saved, err := a.contexts()
 	if err != nil {
@@ -52,7 +53,7 @@ func (a *app) addContext(name string) error {
 		return err
 	}
 	if _, err := api.NewClient(c.Server, api.Options{}); err != nil {
-		return usage("%v", err)
+		return console.Usage("%v", err)
 	}
 	if i := saved.index(name); i >= 0 {
 		saved.Contexts[i] = c
@@ -109,7 +110,7 @@ func (a *app) contextUse() *cobra.Command {
 				return err
 			}
 			if saved.index(args[0]) < 0 {
-				return usage("there is no context %q\nSee what there is: forgeyard context list", args[0])
+				return console.Usage("there is no context %q\nSee what there is: forgeyard context list", args[0])
 			}
 			saved.Current = args[0]
 			return a.save(saved)
@@ -125,14 +126,14 @@ func (a *app) contextList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(saved, func(w io.Writer) {
-				row(w, "USED", "NAME", "SERVER", "TOKEN FILE")
+			return a.print().Show(saved, func(w io.Writer) {
+				console.Row(w, "USED", "NAME", "SERVER", "TOKEN FILE")
 				for _, c := range saved.Contexts {
 					used := ""
 					if c.Name == saved.Current {
 						used = "*"
 					}
-					row(w, used, c.Name, c.Server, c.TokenFile)
+					console.Row(w, used, c.Name, c.Server, c.TokenFile)
 				}
 			})
 		},
@@ -149,7 +150,7 @@ func (a *app) contextRemove() *cobra.Command {
 			}
 			i := saved.index(args[0])
 			if i < 0 {
-				return usage("there is no context %q\nSee what there is: forgeyard context list", args[0])
+				return console.Usage("there is no context %q\nSee what there is: forgeyard context list", args[0])
 			}
 			saved.Contexts = append(saved.Contexts[:i], saved.Contexts[i+1:]...)
 			if saved.Current == args[0] {

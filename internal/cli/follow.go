@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
@@ -157,7 +158,7 @@ func (f *follower) tellWhy(ctx context.Context) {
 // result says how the run ended.
 func (f *follower) result(run *api.Run) {
 	if f.app.output == "json" {
-		_ = f.app.event(map[string]any{"name": "run", "data": run}) // standard output is gone: the code is left
+		_ = f.app.print().Event(map[string]any{"name": "run", "data": run}) // standard output is gone: the code is left
 		return
 	}
 	text := "run " + run.State
@@ -183,17 +184,17 @@ type printer struct {
 func (a *app) printer(raw bool) printer {
 	p := printer{app: a, stdout: a.env.Stdout, stderr: a.env.Stderr}
 	if !raw && telemetry.IsTerminal(a.env.Stdout) {
-		p.stdout = safe(a.env.Stdout)
+		p.stdout = console.Safe(a.env.Stdout)
 	}
 	if !raw && telemetry.IsTerminal(a.env.Stderr) {
-		p.stderr = safe(a.env.Stderr)
+		p.stderr = console.Safe(a.env.Stderr)
 	}
 	return p
 }
 
 func (p *printer) close() {
 	for _, w := range []io.Writer{p.stdout, p.stderr} {
-		if s, ok := w.(*safeWriter); ok {
+		if s, ok := w.(*console.SafeWriter); ok {
 			_ = s.Close() // a terminal that is gone needs no colours
 		}
 	}
@@ -212,7 +213,7 @@ func (p *printer) event(e api.Event) error {
 		return nil
 	}
 	if p.app.output == "json" {
-		return p.app.event(map[string]any{"id": e.ID, "name": e.Name, "data": e.Data})
+		return p.app.print().Event(map[string]any{"id": e.ID, "name": e.Name, "data": e.Data})
 	}
 	switch e.Name {
 	case api.EventOutput:

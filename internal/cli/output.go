@@ -1,62 +1,19 @@
 package cli
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/console"
 )
 
-// show prints a result: as JSON if that was asked for, else as table makes it.
-func (a *app) show(result any, table func(w io.Writer)) error {
-	if a.output == "json" {
-		return a.json(result)
-	}
-	w := tabwriter.NewWriter(a.env.Stdout, 0, 0, 2, ' ', 0)
-	table(w)
-	return w.Flush()
-}
-
-// json prints a value with indents.
-func (a *app) json(v any) error {
-	encoder := json.NewEncoder(a.env.Stdout)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
-}
-
-// event prints a value on one line of JSON.
-func (a *app) event(v any) error {
-	encoder := json.NewEncoder(a.env.Stdout)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(v)
-}
-
-// row writes one line of a table.
-func row(w io.Writer, cells ...string) {
-	for i, c := range cells {
-		if cells[i] = cell(c); cells[i] == "" {
-			cells[i] = "-"
-		}
-	}
-	fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), " "))
-}
-
-// field writes one line of a description; nothing for an empty value.
-func field(w io.Writer, name, value string) {
-	if value != "" {
-		fmt.Fprintf(w, "%s:\t%s\n", name, cell(value))
-	}
+// print is how this command's results look.
+func (a *app) print() console.Printer {
+	return console.Printer{Out: a.env.Stdout, Err: a.env.Stderr, JSON: a.output == "json"}
 }
 
 // note tells a person something that is not the result.
-func (a *app) note(format string, args ...any) {
-	fmt.Fprintln(a.env.Stderr, plain(fmt.Sprintf(format, args...)))
-}
+func (a *app) note(format string, args ...any) { a.print().Note(format, args...) }
 
 // when writes a time as people read it.
 func when(t *api.Time) string {

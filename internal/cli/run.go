@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
@@ -90,9 +91,9 @@ func (a *app) request(o jobOptions, args []string, cmd *cobra.Command) (*api.Run
 	step := api.Step{Argv: args}
 	switch {
 	case len(args) == 0:
-		return nil, usage("no command to run\nWrite it behind --, as in: forgeyard run -- make test")
+		return nil, console.Usage("no command to run\nWrite it behind --, as in: forgeyard run -- make test")
 	case o.script && len(args) > 1:
-		return nil, usage("-c takes one script; quote it, as in: forgeyard run -c 'make && make test'")
+		return nil, console.Usage("-c takes one script; quote it, as in: forgeyard run -c 'make && make test'")
 	case o.script:
 		step = api.Step{Script: args[0]}
 	}
@@ -117,7 +118,7 @@ func (a *app) request(o jobOptions, args []string, cmd *cobra.Command) (*api.Run
 	}
 	// What is wrong with it is told before anything is started for it.
 	if _, err := spec.Forge(api.SpecContext{Project: forge.DefaultProject, Key: jobKey, Trust: forge.TrustUntrusted}); err != nil {
-		return nil, usage("this cannot be a job: %v", err)
+		return nil, console.Usage("this cannot be a job: %v", err)
 	}
 	return &api.RunRequest{Name: o.name, Jobs: []api.JobRequest{{Key: jobKey, Spec: spec}}}, nil
 }
@@ -133,7 +134,7 @@ func (a *app) environment(words []string) (map[string]string, error) {
 			value = a.env.Getenv(name)
 		}
 		if name == "" {
-			return nil, usage("--env %q: write NAME=VALUE, or NAME alone", word)
+			return nil, console.Usage("--env %q: write NAME=VALUE, or NAME alone", word)
 		}
 		env[name] = value
 	}
@@ -145,7 +146,7 @@ func (o jobOptions) resources() (*api.Resources, error) {
 	if o.cpu != "" {
 		r.CPU = new(api.Cores)
 		if err := r.CPU.UnmarshalText([]byte(o.cpu)); err != nil {
-			return nil, usage("--cpu: %v", err)
+			return nil, console.Usage("--cpu: %v", err)
 		}
 	}
 	for flag, size := range map[string]struct {
@@ -157,7 +158,7 @@ func (o jobOptions) resources() (*api.Resources, error) {
 		}
 		*size.into = new(api.Size)
 		if err := (*size.into).UnmarshalText([]byte(size.text)); err != nil {
-			return nil, usage("%s: %v", flag, err)
+			return nil, console.Usage("%s: %v", flag, err)
 		}
 	}
 	if r == (api.Resources{}) {
@@ -183,7 +184,7 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 		return a.submitTo(ctx, endpoint, request, o)
 	}
 	if o.detach {
-		return usage("--detach needs a daemon that goes on: name one with --server, or start one here with forgeyard up")
+		return console.Usage("--detach needs a daemon that goes on: name one with --server, or start one here with forgeyard up")
 	}
 	local := LocalOptions{Data: data, Log: telemetry.NewLogger(a.env.Stderr, slog.LevelError, telemetry.Text)}
 	// An interrupt cancels the run; the daemon that carries that out must live on meanwhile.
@@ -207,7 +208,7 @@ func (a *app) submit(ctx context.Context, client *api.Client, request *api.RunRe
 	}
 	if o.detach {
 		if a.output == "json" {
-			return a.json(run)
+			return a.print().Value(run)
 		}
 		fmt.Fprintln(a.env.Stdout, run.ID)
 		return nil

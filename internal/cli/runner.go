@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/console"
 )
 
 func (a *app) runnerCommand() *cobra.Command {
-	return group("runner", "List, make and manage the machines that run jobs",
+	return console.Group("runner", "List, make and manage the machines that run jobs",
 		a.runnerList(), a.runnerShow(), a.runnerWhy(), a.runnerCreate(), a.enrollToken(),
 		a.runnerVerb(api.RunnerDrain, "Give a runner no new jobs; those that it has go on", "draining"),
 		a.runnerVerb(api.RunnerResume, "End draining", "takes jobs again"),
@@ -36,10 +37,10 @@ func (a *app) runnerList() *cobra.Command {
 				return err
 			}
 			defer a.more(cmd, list.Next)
-			return a.show(list, func(w io.Writer) {
-				row(w, "NAME", "STATE", "POOL", "JOBS", "VERSION", "HEALTH", "LAST SEEN", "LAST REJECT")
+			return a.print().Show(list, func(w io.Writer) {
+				console.Row(w, "NAME", "STATE", "POOL", "JOBS", "VERSION", "HEALTH", "LAST SEEN", "LAST REJECT")
 				for _, r := range list.Items {
-					row(w, r.Name, r.State, r.Pool, fmt.Sprintf("%d/%d", len(r.Active), r.Slots), r.Version, r.Health, when(r.SeenAt), rejected(r.LastReject))
+					console.Row(w, r.Name, r.State, r.Pool, fmt.Sprintf("%d/%d", len(r.Active), r.Slots), r.Version, r.Health, when(r.SeenAt), rejected(r.LastReject))
 				}
 			})
 		},
@@ -67,40 +68,40 @@ func (a *app) runnerShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(r, func(w io.Writer) { describeRunner(w, r) })
+			return a.print().Show(r, func(w io.Writer) { describeRunner(w, r) })
 		},
 	}
 }
 
 func describeRunner(w io.Writer, r *api.Runner) {
-	field(w, "Runner", r.Name)
-	field(w, "ID", r.ID)
-	field(w, "State", r.State)
-	field(w, "Pool", r.Pool)
-	field(w, "Trust", r.Trust)
-	field(w, "Labels", strings.Join(r.Labels, ", "))
-	field(w, "Slots", fmt.Sprint(r.Slots))
-	field(w, "Version", r.Version)
-	field(w, "Protocol", r.Protocol)
-	field(w, "Health", r.Health)
+	console.Field(w, "Runner", r.Name)
+	console.Field(w, "ID", r.ID)
+	console.Field(w, "State", r.State)
+	console.Field(w, "Pool", r.Pool)
+	console.Field(w, "Trust", r.Trust)
+	console.Field(w, "Labels", strings.Join(r.Labels, ", "))
+	console.Field(w, "Slots", fmt.Sprint(r.Slots))
+	console.Field(w, "Version", r.Version)
+	console.Field(w, "Protocol", r.Protocol)
+	console.Field(w, "Health", r.Health)
 	for _, c := range r.Checks {
-		field(w, "  "+c.Kind, strings.TrimSpace(c.Status+" "+c.Detail))
+		console.Field(w, "  "+c.Kind, strings.TrimSpace(c.Status+" "+c.Detail))
 	}
 	if c := r.Capabilities; c != nil {
-		field(w, "System", strings.TrimSpace(c.OS+"/"+c.Arch+" "+c.System))
-		field(w, "Resources", amount(c.Resources))
-		field(w, "Features", strings.Join(c.Features, ", "))
-		field(w, "Toolchains", strings.Join(c.Toolchains, ", "))
+		console.Field(w, "System", strings.TrimSpace(c.OS+"/"+c.Arch+" "+c.System))
+		console.Field(w, "Resources", amount(c.Resources))
+		console.Field(w, "Features", strings.Join(c.Features, ", "))
+		console.Field(w, "Toolchains", strings.Join(c.Toolchains, ", "))
 	}
 	if l := r.Load; l != nil {
-		field(w, "Free", amount(l.Free))
-		field(w, "Pressure", l.Pressure)
+		console.Field(w, "Free", amount(l.Free))
+		console.Field(w, "Pressure", l.Pressure)
 	}
-	field(w, "Attempts", strings.Join(r.Active, ", "))
-	field(w, "Last reject", rejected(r.LastReject))
-	field(w, "Last seen", when(r.SeenAt))
+	console.Field(w, "Attempts", strings.Join(r.Active, ", "))
+	console.Field(w, "Last reject", rejected(r.LastReject))
+	console.Field(w, "Last seen", when(r.SeenAt))
 	if c := r.Certificate; c != nil {
-		field(w, "Certificate", c.Serial+", until "+when(c.ExpiresAt))
+		console.Field(w, "Certificate", c.Serial+", until "+when(c.ExpiresAt))
 	}
 }
 
@@ -150,26 +151,26 @@ func (a *app) runnerWhy() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(why, func(w io.Writer) { explainRunner(w, why) })
+			return a.print().Show(why, func(w io.Writer) { explainRunner(w, why) })
 		},
 	}
 }
 
 func explainRunner(w io.Writer, e *api.RunnerExplanation) {
-	field(w, "Why", e.Summary)
+	console.Field(w, "Why", e.Summary)
 	for _, d := range e.Details {
-		fmt.Fprintf(w, "\t%s\n", cell(d))
+		fmt.Fprintf(w, "\t%s\n", console.Cell(d))
 	}
-	field(w, "Free", amount(e.Free))
-	field(w, "Held for", e.HeldFor)
-	field(w, "Last reject", rejected(e.LastReject))
+	console.Field(w, "Free", amount(e.Free))
+	console.Field(w, "Held for", e.HeldFor)
+	console.Field(w, "Last reject", rejected(e.LastReject))
 	if len(e.Jobs) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	row(w, "JOB", "WHY NOT")
+	console.Row(w, "JOB", "WHY NOT")
 	for _, j := range e.Jobs {
-		row(w, j.Job, misses(j.Misses))
+		console.Row(w, j.Job, misses(j.Misses))
 	}
 }
 
@@ -273,7 +274,7 @@ func (a *app) handOver(t *api.EnrollmentToken, answer any, file string) error {
 		return nil
 	}
 	if a.output == "json" {
-		return a.json(answer)
+		return a.print().Value(answer)
 	}
 	fmt.Fprintln(a.env.Stdout, t.Token)
 	return nil
@@ -291,7 +292,7 @@ func (a *app) runnerVerb(verb api.RunnerVerb, short, done string) *cobra.Command
 			if err != nil {
 				return err
 			}
-			return a.show(r, func(w io.Writer) { row(w, "runner "+r.Name+": "+done+" ("+r.State+")") })
+			return a.print().Show(r, func(w io.Writer) { console.Row(w, "runner "+r.Name+": "+done+" ("+r.State+")") })
 		},
 	}
 }

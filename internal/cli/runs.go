@@ -12,10 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/console"
 )
 
 func (a *app) runsCommand() *cobra.Command {
-	return group("runs", "List, show, watch and cancel runs", a.runsList(), a.runsShow(), a.runsWatch(), a.runsCancel())
+	return console.Group("runs", "List, show, watch and cancel runs", a.runsList(), a.runsShow(), a.runsWatch(), a.runsCancel())
 }
 
 // pageFlags adds the flags of a list.
@@ -47,10 +48,10 @@ func (a *app) runsList() *cobra.Command {
 				return err
 			}
 			defer a.more(cmd, list.Next)
-			return a.show(list, func(w io.Writer) {
-				row(w, "RUN", "STATE", "NAME", "CREATED", "TOOK")
+			return a.print().Show(list, func(w io.Writer) {
+				console.Row(w, "RUN", "STATE", "NAME", "CREATED", "TOOK")
 				for _, r := range list.Items {
-					row(w, r.ID, r.State, r.Name, when(r.CreatedAt), took(r.CreatedAt, r.EndedAt))
+					console.Row(w, r.ID, r.State, r.Name, when(r.CreatedAt), took(r.CreatedAt, r.EndedAt))
 				}
 			})
 		},
@@ -73,23 +74,23 @@ func (a *app) runsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(run, func(w io.Writer) { describeRun(w, run) })
+			return a.print().Show(run, func(w io.Writer) { describeRun(w, run) })
 		},
 	}
 }
 
 func describeRun(w io.Writer, r *api.Run) {
-	field(w, "Run", r.ID)
-	field(w, "Name", r.Name)
-	field(w, "Project", r.Project)
-	field(w, "State", r.State)
-	field(w, "Reason", r.Reason)
-	field(w, "Created", when(r.CreatedAt))
-	field(w, "Ended", when(r.EndedAt))
+	console.Field(w, "Run", r.ID)
+	console.Field(w, "Name", r.Name)
+	console.Field(w, "Project", r.Project)
+	console.Field(w, "State", r.State)
+	console.Field(w, "Reason", r.Reason)
+	console.Field(w, "Created", when(r.CreatedAt))
+	console.Field(w, "Ended", when(r.EndedAt))
 	fmt.Fprintln(w)
-	row(w, "JOB", "ID", "STATE", "ATTEMPTS", "REASON")
+	console.Row(w, "JOB", "ID", "STATE", "ATTEMPTS", "REASON")
 	for _, j := range r.Jobs {
-		row(w, j.Key, j.ID, j.State, fmt.Sprint(j.Attempts), j.Reason)
+		console.Row(w, j.Key, j.ID, j.State, fmt.Sprint(j.Attempts), j.Reason)
 	}
 }
 
@@ -125,14 +126,14 @@ func (a *app) watchRun(ctx context.Context, client *api.Client, id string) error
 
 func (a *app) showChange(e api.Event) error {
 	if a.output == "json" {
-		return a.event(map[string]any{"id": e.ID, "name": e.Name, "data": e.Data})
+		return a.print().Event(map[string]any{"id": e.ID, "name": e.Name, "data": e.Data})
 	}
 	if e.Name == api.EventEnd {
 		var run api.Run
 		if err := e.Decode(&run); err != nil {
 			return err
 		}
-		fmt.Fprintln(a.env.Stdout, cell(strings.TrimSpace("run "+run.State+" "+run.Reason)))
+		fmt.Fprintln(a.env.Stdout, console.Cell(strings.TrimSpace("run "+run.State+" "+run.Reason)))
 		return nil
 	}
 	var c api.RunEvent
@@ -147,7 +148,7 @@ func (a *app) showChange(e api.Event) error {
 	if c.Why != "" {
 		words = append(words, "("+c.Why+")")
 	}
-	fmt.Fprintln(a.env.Stdout, cell(strings.Join(words, " ")))
+	fmt.Fprintln(a.env.Stdout, console.Cell(strings.Join(words, " ")))
 	return nil
 }
 
@@ -163,7 +164,7 @@ func (a *app) runsCancel() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(run, func(w io.Writer) { row(w, "run "+run.ID+" "+run.State+", cancel requested") })
+			return a.print().Show(run, func(w io.Writer) { console.Row(w, "run "+run.ID+" "+run.State+", cancel requested") })
 		},
 	}
 }
@@ -182,7 +183,7 @@ func (a *app) jobCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(why, func(w io.Writer) { explainJob(w, why) })
+			return a.print().Show(why, func(w io.Writer) { explainJob(w, why) })
 		},
 	}
 	show := &cobra.Command{
@@ -196,41 +197,41 @@ func (a *app) jobCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(job, func(w io.Writer) { describeJob(w, job) })
+			return a.print().Show(job, func(w io.Writer) { describeJob(w, job) })
 		},
 	}
-	return group("job", "Show jobs, and why they wait", show, why)
+	return console.Group("job", "Show jobs, and why they wait", show, why)
 }
 
 func describeJob(w io.Writer, j *api.Job) {
-	field(w, "Job", j.Key)
-	field(w, "ID", j.ID)
-	field(w, "Run", j.Run)
-	field(w, "State", j.State)
-	field(w, "Reason", j.Reason)
+	console.Field(w, "Job", j.Key)
+	console.Field(w, "ID", j.ID)
+	console.Field(w, "Run", j.Run)
+	console.Field(w, "State", j.State)
+	console.Field(w, "Reason", j.Reason)
 	fmt.Fprintln(w)
-	row(w, "ATTEMPT", "ID", "STATE", "CLASS", "RUNNER", "REASON")
+	console.Row(w, "ATTEMPT", "ID", "STATE", "CLASS", "RUNNER", "REASON")
 	for _, t := range j.AllAttempts {
-		row(w, fmt.Sprint(t.Number), t.ID, t.State, t.Class, t.RunnerName, t.Reason)
+		console.Row(w, fmt.Sprint(t.Number), t.ID, t.State, t.Class, t.RunnerName, t.Reason)
 	}
 }
 
 func explainJob(w io.Writer, e *api.Explanation) {
-	field(w, "State", e.State)
-	field(w, "Why", e.Summary)
+	console.Field(w, "State", e.State)
+	console.Field(w, "Why", e.Summary)
 	for _, d := range e.Details {
-		fmt.Fprintf(w, "\t%s\n", cell(d))
+		fmt.Fprintf(w, "\t%s\n", console.Cell(d))
 	}
 	if e.Ahead > 0 {
-		field(w, "Ahead", fmt.Sprintf("%d older jobs", e.Ahead))
+		console.Field(w, "Ahead", fmt.Sprintf("%d older jobs", e.Ahead))
 	}
 	if len(e.Runners) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	row(w, "RUNNER", "WHY NOT")
+	console.Row(w, "RUNNER", "WHY NOT")
 	for _, r := range e.Runners {
-		row(w, r.Name, misses(r.Misses))
+		console.Row(w, r.Name, misses(r.Misses))
 	}
 }
 
@@ -261,7 +262,7 @@ the output byte for byte.`,
 				return err
 			}
 			if o.step < -1 || o.step > 1<<15 {
-				return usage("--step %d: steps are numbered from 0", o.step)
+				return console.Usage("--step %d: steps are numbered from 0", o.step)
 			}
 			attempt, err := findAttempt(cmd.Context(), client, args[0], o.attempt)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/program"
 )
@@ -59,7 +60,7 @@ func (a *app) resolve() error {
 	if a.server == "" && name != "" {
 		c, ok := saved.find(name)
 		if !ok {
-			return usage("there is no context %q\nSee what there is: forgeyard context list", name)
+			return console.Usage("there is no context %q\nSee what there is: forgeyard context list", name)
 		}
 		a.server = c.Server
 		if a.tokenFile == "" {
@@ -82,7 +83,7 @@ func (a *app) dial(endpoint string) (*api.Client, error) {
 	}
 	client, err := api.NewClient(endpoint, api.Options{Token: token, UserAgent: "forgeyard/" + a.env.Version})
 	if err != nil {
-		return nil, usage("%v", err)
+		return nil, console.Usage("%v", err)
 	}
 	a.client = client
 	return client, nil
@@ -102,7 +103,7 @@ func (a *app) ask() (*api.Client, error) {
 	if endpoint := a.env.Local.Find(data); endpoint != "" {
 		return a.dial(endpoint)
 	}
-	return nil, usage("no daemon is named, and none runs on %s\nName one with --server or forgeyard context add, or start one here: forgeyard up", data)
+	return nil, console.Usage("no daemon is named, and none runs on %s\nName one with --server or forgeyard context add, or start one here: forgeyard up", data)
 }
 
 // MaxContexts bounds the saved servers.

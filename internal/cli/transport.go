@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/program"
 )
 
@@ -25,11 +26,11 @@ func (a *app) transportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(s, func(w io.Writer) {
-				field(w, "Listens", s.Listen)
-				field(w, "CA fingerprint", s.Fingerprint)
-				field(w, "Connections", fmt.Sprint(s.Connections))
-				field(w, "Version", s.Version)
+			return a.print().Show(s, func(w io.Writer) {
+				console.Field(w, "Listens", s.Listen)
+				console.Field(w, "CA fingerprint", s.Fingerprint)
+				console.Field(w, "Connections", fmt.Sprint(s.Connections))
+				console.Field(w, "Version", s.Version)
 			})
 		},
 	}
@@ -44,14 +45,14 @@ func (a *app) transportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(p, func(w io.Writer) {
-				field(w, "Versions", p.Least+" to "+p.Most)
-				field(w, "ALPN", strings.Join(p.ALPN, ", "))
-				field(w, "Features", strings.Join(p.Features, ", "))
+			return a.print().Show(p, func(w io.Writer) {
+				console.Field(w, "Versions", p.Least+" to "+p.Most)
+				console.Field(w, "ALPN", strings.Join(p.ALPN, ", "))
+				console.Field(w, "Features", strings.Join(p.Features, ", "))
 			})
 		},
 	}
-	return group("transport", "Look at the connections between daemon and agents", status, a.sessions(), a.transportDoctor(), protocols)
+	return console.Group("transport", "Look at the connections between daemon and agents", status, a.sessions(), a.transportDoctor(), protocols)
 }
 
 func (a *app) sessions() *cobra.Command {
@@ -66,10 +67,10 @@ func (a *app) sessions() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.show(list, func(w io.Writer) {
-				row(w, "RUNNER", "SESSION", "ADDRESS", "STATE", "PROTOCOL", "SOFTWARE", "SINCE", "LAST HEARTBEAT")
+			return a.print().Show(list, func(w io.Writer) {
+				console.Row(w, "RUNNER", "SESSION", "ADDRESS", "STATE", "PROTOCOL", "SOFTWARE", "SINCE", "LAST HEARTBEAT")
 				for _, s := range list.Items {
-					row(w, s.RunnerName, s.AgentSession, s.Remote, s.State, s.Protocol, s.Software, when(s.SinceAt), when(s.HeartbeatAt))
+					console.Row(w, s.RunnerName, s.AgentSession, s.Remote, s.State, s.Protocol, s.Software, when(s.SinceAt), when(s.HeartbeatAt))
 				}
 			})
 		},
@@ -93,9 +94,9 @@ func (a *app) transportDoctor() *cobra.Command {
 				return err
 			}
 			findings := examine(cmd.Context(), client)
-			if err := a.show(findings, func(w io.Writer) {
+			if err := a.print().Show(findings, func(w io.Writer) {
 				for _, f := range findings {
-					row(w, mark(f.OK), f.Check, f.Detail)
+					console.Row(w, mark(f.OK), f.Check, f.Detail)
 				}
 			}); err != nil {
 				return err

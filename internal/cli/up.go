@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
@@ -38,7 +39,7 @@ The first signal lets running jobs finish, the second ends them.`,
 func (a *app) logger(level string) (*slog.Logger, error) {
 	l, err := telemetry.ParseLevel(level)
 	if err != nil {
-		return nil, usage("--log-level: %v", err)
+		return nil, console.Usage("--log-level: %v", err)
 	}
 	return telemetry.NewLogger(a.env.Stderr, l, telemetry.Auto), nil
 }
@@ -84,11 +85,11 @@ func (a *app) versionCommand() *cobra.Command {
 				}
 				v.Server = server.Version
 			}
-			return a.show(v, func(w io.Writer) {
-				field(w, "forgeyard", v.Version)
-				field(w, "go", v.Go)
-				field(w, "system", v.System)
-				field(w, "server", v.Server)
+			return a.print().Show(v, func(w io.Writer) {
+				console.Field(w, "forgeyard", v.Version)
+				console.Field(w, "go", v.Go)
+				console.Field(w, "system", v.System)
+				console.Field(w, "server", v.Server)
 			})
 		},
 	}

@@ -30,10 +30,10 @@ const (
 	CodeInfrastructure = 3  // not the workload's fault, or done in part
 	CodeAuth           = 4  // who asks is not known or may not
 	CodePending        = 8  // no result yet
-	CodeUsage          = 64 // wrong arguments
+	CodeUsage          = 64 // wrong arguments or settings
 	CodePanic          = 70 // a bug in the program
-	CodeRefused        = 77 // the daemon will never have this agent: revoked, replaced, deleted. Do not start it again.
-	CodeConfig         = 78 // the configuration is wrong. Do not start again before it was changed.
+	CodeRefused        = 77 // the daemon will never have this agent again: revoked, deleted. Do not start it again.
+	CodeSuperseded     = 78 // another process speaks for this agent. Do not start it again.
 )
 
 // ForceLimit is how long a program may take to end after the second signal.

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func TestATerminalGetsTextAndColoursOnly(t *testing.T) {
 	for _, c := range evil {
 		for piece := 1; piece <= len(c.text); piece++ { // however it is cut
 			var out bytes.Buffer
-			w := safe(&out)
+			w := Safe(&out)
 			for at := 0; at < len(c.text); at += piece {
 				if n, err := w.Write([]byte(c.text[at:min(at+piece, len(c.text))])); err != nil || n == 0 {
 					t.Fatal(n, err)
@@ -56,7 +56,7 @@ func TestATerminalGetsTextAndColoursOnly(t *testing.T) {
 
 func TestColoursEndWithTheOutput(t *testing.T) {
 	var out bytes.Buffer
-	w := safe(&out)
+	w := Safe(&out)
 	_, _ = w.Write([]byte("\x1b[31mred"))
 	for range 2 {
 		if err := w.Close(); err != nil {
@@ -70,7 +70,7 @@ func TestColoursEndWithTheOutput(t *testing.T) {
 
 func TestTextOfOthersIsOneSafeLine(t *testing.T) {
 	for _, c := range evil {
-		got := cell(c.text)
+		got := Cell(c.text)
 		if strings.ContainsAny(got, "\x1b\n\r\x07\x08\u009b") || !utf8.ValidString(got) {
 			t.Errorf("%s: %q", c.name, got)
 		}
@@ -83,7 +83,7 @@ func FuzzSafe(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var out bytes.Buffer
-		w := safe(&out)
+		w := Safe(&out)
 		_, _ = w.Write(text)
 		_ = w.Close()
 		rest := out.String()

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"io"
@@ -10,10 +10,10 @@ import (
 // maxSequence bounds a control sequence; a longer one is dropped to its end.
 const maxSequence = 64
 
-// safeWriter passes a workload's output to a terminal without what could steer the terminal: titles, links, the
+// SafeWriter passes a workload's output to a terminal without what could steer the terminal: titles, links, the
 // clipboard, moves of the cursor, questions to it, and characters that turn the direction of writing. Text, tabs, line
 // ends and colours pass. What is held back at the end of a piece, because it is not complete, goes on with the next one.
-type safeWriter struct {
+type SafeWriter struct {
 	w        io.Writer
 	state    safeState
 	sequence []byte // of a colour, so far
@@ -33,11 +33,11 @@ const (
 	safeStringEsc safeState = 5 // after ESC in one
 )
 
-// safe returns a writer that makes what goes to w safe for a terminal.
-func safe(w io.Writer) *safeWriter { return &safeWriter{w: w} }
+// Safe returns a writer that makes what goes to w safe for a terminal.
+func Safe(w io.Writer) *SafeWriter { return &SafeWriter{w: w} }
 
 // Write writes what is safe of p.
-func (s *safeWriter) Write(p []byte) (int, error) {
+func (s *SafeWriter) Write(p []byte) (int, error) {
 	s.out = s.out[:0]
 	data := p
 	if len(s.rest) > 0 {
@@ -63,7 +63,7 @@ func (s *safeWriter) Write(p []byte) (int, error) {
 }
 
 // Close ends colours that are still on. It does not close what is below.
-func (s *safeWriter) Close() error {
+func (s *SafeWriter) Close() error {
 	if !s.coloured {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (s *safeWriter) Close() error {
 }
 
 // step takes one character. A byte that is none comes as utf8.RuneError.
-func (s *safeWriter) step(r rune) {
+func (s *SafeWriter) step(r rune) {
 	switch s.state {
 	case safeText:
 		s.text(r)
@@ -97,7 +97,7 @@ func (s *safeWriter) step(r rune) {
 	}
 }
 
-func (s *safeWriter) text(r rune) {
+func (s *SafeWriter) text(r rune) {
 	switch {
 	case r == 0x1b:
 		s.state = safeEscape
@@ -113,7 +113,7 @@ func (s *safeWriter) text(r rune) {
 	}
 }
 
-func (s *safeWriter) escape(r rune) {
+func (s *SafeWriter) escape(r rune) {
 	switch {
 	case r == '[':
 		s.state, s.sequence = safeCSI, s.sequence[:0]
@@ -131,7 +131,7 @@ func (s *safeWriter) escape(r rune) {
 }
 
 // csi gathers a control sequence and lets it pass if it only sets colours.
-func (s *safeWriter) csi(r rune) {
+func (s *SafeWriter) csi(r rune) {
 	switch {
 	case r == 0x1b:
 		s.state = safeEscape
@@ -152,7 +152,7 @@ func (s *safeWriter) csi(r rune) {
 }
 
 // inString drops a string until it ends. A line's end ends it too, so that a torn one cannot swallow the rest of a log.
-func (s *safeWriter) inString(r rune) {
+func (s *SafeWriter) inString(r rune) {
 	switch r {
 	case 0x1b:
 		s.state = safeStringEsc
@@ -167,8 +167,8 @@ func (s *safeWriter) inString(r rune) {
 // turns reports whether a character changes the direction of the writing around it, so that text reads other than it is.
 func turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
-// plain makes one piece of text from elsewhere safe for a line of ours: control characters become spaces.
-func plain(text string) string {
+// Plain makes one piece of text from elsewhere safe for a line of ours: control characters become spaces.
+func Plain(text string) string {
 	clean := func(r rune) rune {
 		if r == '\n' {
 			return r
@@ -181,5 +181,5 @@ func plain(text string) string {
 	return strings.Map(clean, strings.ToValidUTF8(text, "\ufffd"))
 }
 
-// cell is plain on one line.
-func cell(text string) string { return strings.ReplaceAll(plain(text), "\n", " ") }
+// Cell is Plain on one line.
+func Cell(text string) string { return strings.ReplaceAll(Plain(text), "\n", " ") }

@@ -1,0 +1,17 @@
+// Package httpapi serves the daemon's HTTP interface (package api): requests in, what package control and the stores say
+// out.
+//
+// It decides nothing about runs or runners. It refuses requests without the token of the daemon's folder, bodies that are
+// too large or not strictly JSON, and ids that fit several things; every refusal and every failure is a problem with a
+// stable code, panics included. Handlers are plain functions and the table in routes.go is all that there is of routing: a
+// description of the interface can be made from it and from the types of package api.
+//
+// There are two ways in: a listener on TCP, where every request shows the bearer token, and the socket in the daemon's
+// folder, where the file's permissions say who may. The health of the process and its readiness are told to anybody.
+//
+// Logs and changes of runs are event streams. A raw log is the output of the workload, stdout and stderr in the order in
+// which they came, byte for byte: what the agent says and the events of steps are only in the event stream.
+//
+// The goroutines are those of net/http, one for each request, with two more for an event stream: one that keeps it alive
+// and, for a log that is followed, one that waits for the end of its attempt. Both end before the handler returns.
+package httpapi

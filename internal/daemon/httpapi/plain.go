@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+)
+
+func (s *Server) sessions(*http.Request) (any, error) {
+	out := api.List[api.Session]{Items: []api.Session{}}
+	if s.cfg.Sessions != nil {
+		out.Items = append(out.Items, s.cfg.Sessions()...)
+	}
+	return out, nil
+}
+
+func (s *Server) transport(*http.Request) (any, error) {
+	if s.cfg.Status == nil {
+		return api.TransportStatus{}, nil
+	}
+	return s.cfg.Status(), nil
+}
+
+func (s *Server) protocols(*http.Request) (any, error) { return s.cfg.Protocols, nil }
+
+func (s *Server) version(*http.Request) (any, error) { return s.cfg.Version, nil }
+
+func (s *Server) audit(r *http.Request) (any, error) {
+	n, err := limit(r)
+	if err != nil {
+		return nil, err
+	}
+	before, err := number(r, "cursor")
+	if err != nil {
+		return nil, err
+	}
+	out := api.List[api.AuditEntry]{Items: []api.AuditEntry{}}
+	err = s.cfg.Store.View(r.Context(), func(v *store.View) error {
+		events, next, err := v.Audits(before, n)
+		for _, e := range events {
+			target := e.Subject
+			if target == "" && !e.Runner.IsZero() {
+				target = e.Runner.String()
+			}
+			out.Items = append(out.Items, api.AuditEntry{
+				ID: strconv.FormatUint(e.Sequence, 10), At: api.TimeOf(e.At), Actor: e.Actor, Action: e.Kind, Target: target, Detail: e.Detail,
+			})
+		}
+		if next > 0 {
+			out.Next = strconv.FormatUint(next, 10)
+		}
+		return err
+	})
+	return out, err
+}
+
+// healthz says that the process lives and answers. It looks at nothing, so that nothing but the process can fail it.
+func (s *Server) healthz(*http.Request) (any, error) { return api.Health{Status: "ok"}, nil }
+
+// readyWithin bounds the checks of the daemon's parts.
+const readyWithin = 5 * time.Second
+
+// readyz says whether the daemon can work, and what keeps it from that. Where it cannot, the answer is a problem that
+// lists what is not well, for clients, with the checks beside it.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
+	defer cancel()
+	out := api.Health{Status: "ok"}
+	var p *api.Problem
+	if s.cfg.Ready != nil {
+		out.Checks = s.cfg.Ready(ctx)
+	}
+	for _, c := range out.Checks {
+		if c.OK {
+			continue
+		}
+		if p == nil {
+			p = api.NewProblem(api.CodeUnavailable, "the daemon is not ready")
+		}
+		p.Problems = append(p.Problems, api.Wrong{Path: c.Name, What: c.Detail})
+	}
+	if p != nil {
+		s.refuse(w, r, p)
+		return
+	}
+	s.reply(w, r, http.StatusOK, out)
+}
+
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Metrics == nil {
+		s.refuse(w, r, api.NewProblem(api.CodeNotFound, "this daemon keeps no figures"))
+		return
+	}
+	s.cfg.Metrics.Handler().ServeHTTP(w, r)
+}

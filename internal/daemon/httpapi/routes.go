@@ -1,0 +1,236 @@
+package httpapi
+
+import (
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
+)
+
+// route is one line of the interface.
+type route struct {
+	method string
+	path   string // below api.Base, or from the root with a leading slash; a verb stands behind {id}
+	about  string
+	serve  func(w http.ResponseWriter, r *http.Request)
+}
+
+// table lists every route. A description of the interface is made from it.
+func (s *Server) table() []route {
+	return []route{
+		{"POST", "runs", "start a run", s.call(http.StatusCreated, s.submit)},
+		{"GET", "runs", "list runs, newest first", s.call(http.StatusOK, s.listRuns)},
+		{"GET", "runs/{id}", "a run with its jobs", s.call(http.StatusOK, s.getRun)},
+		{"POST", "runs/{id}", "a verb: cancel", s.call(http.StatusOK, s.runVerb)},
+		{"GET", "runs/{id}/events", "the changes of a run, as an event stream", s.stream(s.watchRun)},
+		{"GET", "jobs/{id}", "a job with its attempts and its definition", s.call(http.StatusOK, s.getJob)},
+		{"POST", "jobs/{id}", "a verb: cancel", s.call(http.StatusOK, s.jobVerb)},
+		{"GET", "jobs/{id}/explain", "why a job is where it is", s.call(http.StatusOK, s.explainJob)},
+		{"GET", "jobs/{id}/attempts", "the attempts of a job, oldest first", s.call(http.StatusOK, s.listAttempts)},
+		{"GET", "attempts/{id}", "an attempt", s.call(http.StatusOK, s.getAttempt)},
+		{"GET", "attempts/{id}/log", "the log of an attempt, as an event stream or raw", s.stream(s.readLog)},
+		{"GET", "runners", "list runners", s.call(http.StatusOK, s.listRunners)},
+		{"POST", "runners", "make a runner and a token for its machine", s.call(http.StatusCreated, s.createRunner)},
+		{"GET", "runners/{id}", "a runner", s.call(http.StatusOK, s.getRunner)},
+		{"POST", "runners/{id}", "a verb: drain, resume, disable, enable, revoke", s.call(http.StatusOK, s.runnerVerb)},
+		{"DELETE", "runners/{id}", "remove a runner that holds nothing", s.call(http.StatusNoContent, s.deleteRunner)},
+		{"GET", "runners/{id}/explain", "why a runner gets no more jobs", s.call(http.StatusOK, s.explainRunner)},
+		{"POST", "enrollment-tokens", "make an enrolment token", s.call(http.StatusCreated, s.createToken)},
+		{"GET", "enrollment-tokens", "list enrolment tokens, newest first", s.call(http.StatusOK, s.listTokens)},
+		{"GET", "transport/sessions", "the connections of agents", s.call(http.StatusOK, s.sessions)},
+		{"GET", "transport/status", "the daemon's own side", s.call(http.StatusOK, s.transport)},
+		{"GET", "transport/protocols", "what the daemon speaks", s.call(http.StatusOK, s.protocols)},
+		{"GET", "audit", "audit events, newest first", s.call(http.StatusOK, s.audit)},
+		{"GET", "version", "what the daemon is", s.call(http.StatusOK, s.version)},
+		{"GET", "/healthz", "whether the process lives", s.call(http.StatusOK, s.healthz)},
+		{"GET", "/readyz", "whether the daemon can work", s.readyz},
+		{"GET", "/metrics", "figures for Prometheus", s.metrics},
+	}
+}
+
+func (rt route) pattern() string {
+	if strings.HasPrefix(rt.path, "/") {
+		return rt.path
+	}
+	return api.Base + "/" + rt.path
+}
+
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, rt := range s.table() {
+		mux.HandleFunc(rt.method+" "+rt.pattern(), rt.serve)
+	}
+	mux.HandleFunc("/", s.noRoute)
+	return mux
+}
+
+// noRoute answers what no route does: the path may have other methods.
+func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := s.mux.Handler(other); pattern != "/" && pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		s.refuse(w, r, api.NewProblem(api.CodeMethod, "it has %s", strings.Join(allowed, ", ")))
+		return
+	}
+	s.refuse(w, r, api.NewProblem(api.CodeNoRoute, "everything is below %s", api.Base))
+}
+
+// call turns a function into a handler: bounded in time, its value written as JSON. Without a value there is no body.
+func (s *Server) call(status int, do func(r *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
+		defer cancel()
+		// The deadline is the connection's. net/http takes it away before the next request.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerWithin))
+		r = r.WithContext(ctx)
+		r.Body = http.MaxBytesReader(w, r.Body, bodyLimit(r))
+		value, err := do(r)
+		switch {
+		case err != nil:
+			s.fail(w, r, err)
+		case value == nil:
+			w.WriteHeader(status)
+		default:
+			if c, ok := value.(choice); ok {
+				status, value = c.status, c.value
+			}
+			s.reply(w, r, status, value)
+		}
+	}
+}
+
+// choice is an answer with a status of its own.
+type choice struct {
+	status int
+	value  any
+}
+
+func bodyLimit(r *http.Request) int64 {
+	if r.URL.Path == api.Base+"/runs" {
+		return api.MaxRunBytes
+	}
+	return api.MaxRequestBytes
+}
+
+// stream turns a function into a handler that may go on for long. An error before its first write is answered as a problem;
+// one behind it cuts the stream.
+func (s *Server) stream(do func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			s.refuse(w, r, api.NewProblem(api.CodeMethod, "a stream has no head of its own"))
+			return
+		}
+		select {
+		case s.streams <- struct{}{}:
+			defer func() { <-s.streams }()
+		default:
+			s.refuse(w, r, api.NewProblem(api.CodeUnavailable, "%d streams are open already", maxStreams))
+			return
+		}
+		ctx, cancel := context.WithCancelCause(r.Context())
+		var stopper sync.WaitGroup
+		stopper.Go(func() {
+			select {
+			case <-s.stop:
+				cancel(errStopping)
+			case <-ctx.Done():
+			}
+		})
+		defer stopper.Wait()
+		defer cancel(nil)
+		if err := do(w, r.WithContext(ctx)); err != nil {
+			if a, ok := w.(*answer); ok && a.status != 0 {
+				if problemOf(err) == nil && context.Cause(ctx) == nil {
+					s.log.Error("a stream broke", telemetry.KeyPath, r.URL.Path, telemetry.KeyError, err)
+				}
+				panic(http.ErrAbortHandler)
+			}
+			s.fail(w, r, err)
+		}
+	}
+}
+
+// decode reads the body of a request.
+func decode(r *http.Request, into any) error {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != api.TypeJSON {
+		return api.NewProblem(api.CodeMediaType, "send it with Content-Type: %s", api.TypeJSON)
+	}
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	return api.Decode(data, into)
+}
+
+// limit reads the size of a page.
+func limit(r *http.Request) (int, error) {
+	text := r.URL.Query().Get("limit")
+	if text == "" {
+		return api.DefaultPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > api.MaxPage {
+		return 0, api.NewProblem(api.CodeMalformed, "limit %q is no number within 1 and %d", text, api.MaxPage)
+	}
+	return n, nil
+}
+
+// number reads a parameter that is a number; absent is zero.
+func number(r *http.Request, name string) (uint64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, api.NewProblem(api.CodeMalformed, "%s %q is no number", name, text)
+	}
+	return n, nil
+}
+
+// flag reads a parameter that is true or false; absent is false.
+func flag(r *http.Request, name string) (bool, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return false, nil
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, api.NewProblem(api.CodeMalformed, "%s %q is neither true nor false", name, text)
+	}
+	return on, nil
+}
+
+// countRequests makes the counter of requests by route.
+func (s *Server) countRequests() {
+	if s.cfg.Metrics == nil {
+		return
+	}
+	var patterns []string
+	for _, rt := range s.table() {
+		patterns = append(patterns, rt.method+" "+rt.pattern())
+	}
+	s.counts = s.cfg.Metrics.Counter("forgeyard_http_requests_total", "Requests that were answered, by route and kind of status.",
+		telemetry.Label{Name: "route", Values: patterns}, telemetry.Label{Name: "status", Values: []string{"2xx", "3xx", "4xx", "5xx"}})
+}
+
+func (s *Server) count(r *http.Request, status int) {
+	if s.counts != nil {
+		s.counts.Inc(r.Pattern, strconv.Itoa(status/100)+"xx")
+	}
+}

@@ -1,0 +1,196 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/daemon/control"
+	"github.com/forgeyard/forgeyard/internal/daemon/logs"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
+)
+
+// Bounds of a server.
+const (
+	// answerWithin bounds a request that is not a stream.
+	answerWithin = 30 * time.Second
+	// writeWithin bounds one write of a stream: a reader that takes nothing for so long is dropped, and may come again.
+	writeWithin    = 30 * time.Second
+	headersWithin  = 10 * time.Second
+	idleWithin     = 2 * time.Minute
+	maxHeaderBytes = 32 << 10
+	// maxStreams bounds the event streams at a time: each holds a goroutine or three, and a subscription.
+	maxStreams = 1024
+)
+
+// Config is what a Server is made of. Store, Control, Logs and Events are required.
+type Config struct {
+	Store   *store.Store
+	Control *control.Control
+	Logs    *logs.Store
+	// Events decodes a structured frame of a log.
+	Events func([]byte) (forge.StepEvent, error)
+	// Token is what requests over TCP show. It may be changed with SetToken.
+	Token forge.Secret
+	// Ready checks the parts of the daemon.
+	Ready func(ctx context.Context) []api.Check
+	// Sessions lists the connections of agents; Status and Protocols say what the daemon's own side is. Nil: not known.
+	Sessions  func() []api.Session
+	Status    func() api.TransportStatus
+	Protocols api.Protocols
+	Version   api.Version
+	// Fingerprint of the CA, for whoever gets a token.
+	Fingerprint string
+	Metrics     *telemetry.Metrics // nil: there are none
+	Log         *slog.Logger
+}
+
+// Server answers requests. Its methods may be called from several goroutines.
+type Server struct {
+	cfg     Config
+	log     *slog.Logger
+	mux     *http.ServeMux
+	token   atomic.Pointer[[sha256.Size]byte]
+	streams chan struct{}
+	counts  *telemetry.Counter
+	stop    chan struct{} // closed when streams are to end
+	stopped atomic.Bool
+}
+
+// New returns a Server.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg, log: cfg.Log, streams: make(chan struct{}, maxStreams), stop: make(chan struct{})}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.SetToken(cfg.Token)
+	s.countRequests()
+	s.mux = s.routes()
+	return s
+}
+
+// SetToken changes what requests over TCP have to show, from the next one on.
+func (s *Server) SetToken(token forge.Secret) {
+	sum := sha256.Sum256(token.Reveal())
+	s.token.Store(&sum)
+}
+
+// Stop ends the event streams; their readers come again, to whoever answers then. The caller shuts the servers down
+// behind it. It may be called more than once.
+func (s *Server) Stop() {
+	if s.stopped.CompareAndSwap(false, true) {
+		close(s.stop)
+	}
+}
+
+// Over says how a request came in.
+type Over uint8
+
+// The ways in.
+const (
+	TCP    Over = 1 // shows the token
+	Socket Over = 2 // the permissions of the file have let it through
+)
+
+// HTTP returns the server for one way in. The caller serves a listener with it and shuts it down.
+func (s *Server) HTTP(over Over) *http.Server {
+	return &http.Server{
+		Handler: s.handler(over), ReadHeaderTimeout: headersWithin, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// handler is what stands before every route.
+func (s *Server) handler(over Over) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := &answer{ResponseWriter: w}
+		// Set for every request: it stays with the connection. A stream moves it with each write.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * answerWithin))
+		r = r.WithContext(context.WithValue(r.Context(), actorKey{}, over.actor()))
+		defer func() {
+			if what := recover(); what != nil {
+				s.panicked(answer, r, what)
+			}
+			s.count(r, answer.status)
+		}()
+		h := answer.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		if over == TCP && !open(r.URL.Path) && !s.authentic(r) {
+			h.Set("WWW-Authenticate", `Bearer realm="forgeyard"`)
+			s.refuse(answer, r, api.NewProblem(api.CodeUnauthenticated,
+				"send the token of the daemon's folder (admin.token) as Authorization: Bearer …"))
+			return
+		}
+		s.mux.ServeHTTP(answer, r)
+	})
+}
+
+// open reports whether a path is for anybody.
+func open(path string) bool { return path == "/healthz" || path == "/readyz" }
+
+// authentic compares digests, so that neither the time it takes nor the length of what was sent tells anything.
+func (s *Server) authentic(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	sum := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(sum[:], s.token.Load()[:]) == 1 && ok && token != ""
+}
+
+type actorKey struct{}
+
+func (o Over) actor() string {
+	if o == Socket {
+		return "socket"
+	}
+	return "admin"
+}
+
+// actor is who asks, for audit events.
+func actor(ctx context.Context) string {
+	name, _ := ctx.Value(actorKey{}).(string)
+	return name
+}
+
+// answer remembers whether an answer was begun.
+type answer struct {
+	http.ResponseWriter
+	status int
+}
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// panicked answers a request that brought its handler down. It is a bug of ours; the process goes on.
+func (s *Server) panicked(a *answer, r *http.Request, what any) {
+	if err, ok := what.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(what) // net/http's own way to end a connection
+	}
+	s.log.Error("a request panicked", "method", r.Method, telemetry.KeyPath, r.URL.Path, telemetry.KeyError, what, "stack", stack())
+	if a.status != 0 {
+		panic(http.ErrAbortHandler) // half an answer must not look whole
+	}
+	s.refuse(a, r, api.NewProblem(api.CodeInternal, "the daemon's log says more"))
+}

@@ -36,6 +36,10 @@ const (
 	slowRetry = 5 * time.Minute
 	// mendDelay is the wait before something is sent again that the daemon said was too early.
 	mendDelay = time.Second
+	// preferred is the endpoint that an agent wants to be at: the first one. While it is at another, it tries that one
+	// again every preferAfter, beside the connection that it has.
+	preferred   = 0
+	preferAfter = 5 * time.Minute
 )
 
 // Config is who this process is. It does not change while the process lives.
@@ -75,7 +79,7 @@ type Agent struct {
 func New(cfg Config, policy forge.LeasePolicy, previous []Record) *Agent {
 	return &Agent{
 		cfg: cfg, policy: policy, state: forge.AgentStarting, taken: map[forge.LeaseID]bool{},
-		previous: previous, link: link{nextDial: forge.Never}, digest: cfg.Admission.Capabilities.Digest(),
+		previous: previous, link: link{nextDial: forge.Never, prefer: forge.Never}, digest: cfg.Admission.Capabilities.Digest(),
 	}
 }
 

@@ -20,7 +20,11 @@ type link struct {
 	writeBy  forge.Instant // with wanted: when we stop waiting for the Writable
 	nextDial forge.Instant
 	failures int
-	endpoint int
+	endpoint int           // of the next dial, and of one that is on its way
+	at       int           // of the newest connection that stood
+	again    bool          // it was active when it ended: a blackout is no reason to go elsewhere
+	prefer   forge.Instant // when the first endpoint is tried beside it; forge.Never where that is what it is at
+	trying   bool          // with dialing: that is what this dial is for
 
 	nextBeat    forge.Instant
 	outstanding []request
@@ -62,6 +66,9 @@ func (l *link) wake() forge.Instant {
 	if l.up && l.state == forge.ConnActive {
 		wake = min(wake, l.nextBeat)
 	}
+	if l.mayPrefer() {
+		wake = min(wake, l.prefer)
+	}
 	for i := range l.outstanding {
 		wake = min(wake, l.outstanding[i].due)
 	}
@@ -80,6 +87,24 @@ func (a *Agent) tickLink(now forge.Instant) {
 	}
 	if now >= l.nextDial && !l.dialing {
 		a.dial(now)
+	}
+	if now >= l.prefer && l.mayPrefer() {
+		l.endpoint = preferred
+		a.dial(now)
+		l.trying = l.dialing
+	}
+}
+
+// mayPrefer reports whether the time has a meaning at which the preferred endpoint is tried: nothing else is planned.
+func (l *link) mayPrefer() bool {
+	return l.up && l.state == forge.ConnActive && !l.dialing && l.nextDial == forge.Never
+}
+
+// preferNotBefore plans the next try at the preferred endpoint, unless the newest connection is to it.
+func (l *link) preferNotBefore(at forge.Instant) {
+	l.prefer = forge.Never
+	if l.at != preferred {
+		l.prefer = at
 	}
 }
 
@@ -115,7 +140,8 @@ func (a *Agent) connected(now forge.Instant, e Connected) {
 		l.old = l.seq
 	}
 	l.dialing, l.up, l.seq = false, true, e.Seq
-	l.nextDial = forge.Never
+	l.at, l.trying = l.endpoint, false
+	l.nextDial, l.prefer = forge.Never, forge.Never
 	l.state, l.wanted = forge.ConnRegistering, false
 	l.outstanding = l.outstanding[:0]
 	l.clear()
@@ -136,7 +162,12 @@ func (a *Agent) closed(now forge.Instant, e Closed) {
 	l := &a.link
 	switch {
 	case l.dialing && e.Seq == l.lastSeq:
-		l.dialing = false
+		tried := l.trying
+		l.dialing, l.trying = false, false
+		if l.up && tried {
+			a.notPreferred(now)
+			return
+		}
 		if l.up {
 			a.dialElsewhere(now.Add(a.backoff())) // the present connection goes on
 			return
@@ -152,6 +183,15 @@ func (a *Agent) closed(now forge.Instant, e Closed) {
 	a.afterClose(now, e.Reason)
 }
 
+// notPreferred goes on where the agent is, after a try at the preferred endpoint that came to nothing.
+func (a *Agent) notPreferred(now forge.Instant) {
+	l := &a.link
+	l.preferNotBefore(now.Add(preferAfter))
+	if l.nextDial == forge.Never {
+		l.endpoint = l.at
+	}
+}
+
 // hangUp ends the newest connection from our side.
 func (a *Agent) hangUp(now forge.Instant, reason forge.CloseReason) {
 	a.emit(CloseLink{Seq: a.link.seq, Reason: reason})
@@ -162,8 +202,9 @@ func (a *Agent) hangUp(now forge.Instant, reason forge.CloseReason) {
 // down forgets the newest connection and what it owed us.
 func (a *Agent) down() {
 	l := &a.link
+	l.again = l.state == forge.ConnActive
 	l.up, l.wanted = false, false
-	l.state = forge.ConnClosed
+	l.state, l.prefer = forge.ConnClosed, forge.Never
 	l.outstanding = l.outstanding[:0]
 	l.clear()
 	a.dropOld()
@@ -176,6 +217,8 @@ func (a *Agent) afterClose(now forge.Instant, reason forge.CloseReason) {
 	if l.dialing {
 		return
 	}
+	again := l.again && reason == forge.CloseLost
+	l.again = false
 	if l.nextDial != forge.Never && reason.Retry() != forge.RetryStop {
 		l.nextDial = min(l.nextDial, now.Add(a.patience(now))) // as a GoAway has said
 		return
@@ -204,6 +247,10 @@ func (a *Agent) afterClose(now forge.Instant, reason forge.CloseReason) {
 	}
 	if most := a.patience(now); wait > most {
 		wait = most/2 + a.jitter(most/2) // not all of a crowd at the cap
+	}
+	if again {
+		l.endpoint, l.nextDial = l.at, now.Add(wait)
+		return
 	}
 	a.dialElsewhere(now.Add(wait))
 }

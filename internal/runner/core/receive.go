@@ -85,6 +85,7 @@ func (a *Agent) resynced(now forge.Instant, re forge.MessageID, m *forge.ResyncR
 	a.verdicts(r, m.Verdicts)
 	l.state = forge.ConnActive
 	l.nextBeat = now.Add(a.jitter(a.policy.Renew))
+	l.preferNotBefore(now.Add(preferAfter))
 	a.move(lifecycle.AgentSync)
 	if a.draining() {
 		a.move(lifecycle.AgentDrain)

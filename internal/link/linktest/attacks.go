@@ -99,7 +99,9 @@ func Attacks() []Attack {
 		{
 			Name: "an oversized frame", State: forge.ConnRegistering, Fault: protocol.FaultTooLarge,
 			Closes: forge.CloseFrameTooLarge,
-			run:    func(_ context.Context, h *Hostile) error { return h.Raw(protocol.MaxBody+1, register, make([]byte, 1024)) },
+			run: func(_ context.Context, h *Hostile) error {
+				return h.Raw(protocol.MaxBody+1, register, make([]byte, 1024))
+			},
 		},
 		{
 			Name: "four GiB announced", State: forge.ConnRegistering, Fault: protocol.FaultTooLarge,

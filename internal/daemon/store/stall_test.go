@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -152,5 +153,31 @@ func TestAStallOfTheDatabaseLosesNoLease(t *testing.T) {
 	}
 	if err := other.close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The rules never open two leases on a job; should one ever try, the database refuses.
+func TestTheDatabaseItselfAllowsOneOpenLeaseOfAJob(t *testing.T) {
+	s := hooked(t, hooks{})
+	_, c := leased(t, s, forge.DefaultLeasePolicy())
+	second := authority.Lease{Context: c, State: forge.LeaseOffered}
+	second.Context.Lease, second.Context.Attempt = forge.LeaseID{ULID: forge.ULID{7}}, forge.AttemptID{ULID: forge.ULID{8}}
+	insert := func(state forge.LeaseState) error {
+		return s.Update(t.Context(), ClassState, func(tx *Tx) error {
+			w := work{rows: authority.Rows{Attempt: authority.Row[authority.Attempt]{
+				Value: authority.Attempt{ID: second.Context.Attempt, Job: c.Job, Number: 2},
+			}}}
+			if err := tx.storeAttempt(&w); err != nil {
+				return err
+			}
+			second.State = state
+			return tx.storeLease(&authority.Row[authority.Lease]{Value: second})
+		})
+	}
+	if err := insert(forge.LeaseOffered); !errors.Is(err, ErrExists) {
+		t.Errorf("a second open lease: %v", err)
+	}
+	if err := insert(forge.LeaseExpired); err != nil {
+		t.Errorf("a lease that has ended: %v", err)
 	}
 }

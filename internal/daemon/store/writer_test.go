@@ -33,15 +33,21 @@ func hooked(t *testing.T, h hooks) *Store {
 // held is a store whose writer stands inside a transaction, so that whatever is asked meanwhile waits.
 type held struct {
 	*Store
-	release chan struct{}
-	commits atomic.Int64
-	first   chan error
+	release  chan struct{}
+	commits  atomic.Int64
+	atCommit func() // set before let
+	first    chan error
 }
 
 func hold(t *testing.T) *held {
 	t.Helper()
 	h := &held{release: make(chan struct{}), first: make(chan error, 1)}
-	h.Store = hooked(t, hooks{commit: func() error { h.commits.Add(1); return nil }})
+	h.Store = hooked(t, hooks{beforeCommit: func() {
+		h.commits.Add(1)
+		if h.atCommit != nil {
+			h.atCommit()
+		}
+	}})
 	standing := make(chan struct{})
 	go func() {
 		h.first <- h.Update(context.Background(), ClassLease, func(*Tx) error {
@@ -239,16 +245,30 @@ func TestARequestIsTakenBackOnlyWhileItWaits(t *testing.T) {
 }
 
 func TestNoAnswerComesBeforeTheCommit(t *testing.T) {
-	var answered atomic.Bool
-	var early atomic.Bool
-	s := hooked(t, hooks{commit: func() error { early.Store(early.Load() || answered.Load()); return nil }})
-	runner := forge.RunnerID{ULID: forge.ULID{1}}
-	if _, err := s.Do(t.Context(), ClassLease, &authority.Touch{Fence: authority.Fence{Runner: runner}}); err != nil {
-		t.Fatal(err)
+	h := hold(t)
+	var requests []*request
+	early := 0
+	h.atCommit = func() {
+		for _, r := range requests {
+			select {
+			case <-r.done:
+				early++
+			default:
+			}
+		}
 	}
-	answered.Store(true)
-	if early.Load() {
-		t.Error("an answer was there before its commit")
+	for range 10 {
+		requests = append(requests, h.queued(t, ClassLease, func(tx *Tx) error {
+			_, err := tx.Do(&authority.Touch{Fence: authority.Fence{Runner: forge.RunnerID{ULID: forge.ULID{1}}}})
+			return err
+		}))
+	}
+	h.let(t)
+	for _, r := range requests {
+		<-r.done
+	}
+	if n := h.commits.Load(); early > 0 || n != 1 {
+		t.Errorf("%d of %d answers were there before their commit, of %d", early, len(requests), n)
 	}
 }
 

@@ -16,7 +16,7 @@ var environment = []testCase{
 	{name: "it starts empty and is put together in order", run: envOrder},
 	{name: "the agent's own environment does not come through", run: envIsClean},
 	{name: "there is no terminal and nothing to read", run: noTerminal},
-	{name: "umask, descriptors and limits are the executor's", run: inherited},
+	{name: "umask, descriptors and limits are the executor's", run: inherited, supervised: true},
 	{name: "each step has its folder, home and folder for temporary files", run: folders},
 	{name: "secrets are in variables and files, and in no arguments", run: secretsArrive},
 	{name: "a secret that no variable can hold is refused", run: secretWithZero},

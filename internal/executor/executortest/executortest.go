@@ -29,8 +29,9 @@ type Options struct {
 	New func(t *testing.T, state string) executor.Executor
 	// Kind is what a spec asks for to be run by it.
 	Kind forge.SandboxKind
-	// Contained says that no process can escape, whatever it does.
-	Contained bool
+	// Supervised says that a process stands between agent and steps, so that none of them can get away and nothing of the
+	// agent comes through.
+	Supervised bool
 	// Keeps names the files of the state folder that stay.
 	Keeps []string
 }
@@ -55,8 +56,8 @@ func Run(t *testing.T, o Options) {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.tests {
 				t.Run(c.name, func(t *testing.T) {
-					if c.contained && !o.Contained {
-						t.Skip("this executor does not hold processes that leave their group")
+					if c.supervised && !o.Supervised {
+						t.Skip("this executor has no supervisors")
 					}
 					c.run(newBench(t, o))
 				})
@@ -66,9 +67,9 @@ func Run(t *testing.T, o Options) {
 }
 
 type testCase struct {
-	name      string
-	run       func(b *bench)
-	contained bool // needs Options.Contained
+	name       string
+	run        func(b *bench)
+	supervised bool // needs Options.Supervised
 }
 
 // bench is one test's executor, order and sink.

@@ -11,10 +11,10 @@ import (
 var leftovers = []testCase{
 	{name: "children that hold the output do not hold up the end", run: heldPipe},
 	{name: "children live on between steps, and not beyond the last", run: betweenSteps},
-	{name: "a loop that forks sessions leaves nothing", run: forkLoop, contained: true},
+	{name: "a loop that forks sessions leaves nothing", run: forkLoop, supervised: true},
 	{name: "thousands of orphans are reaped", run: orphans},
-	{name: "a clean environment hides nobody", run: cleanEnvironment, contained: true},
-	{name: "a fork bomb is put out", run: bomb, contained: true},
+	{name: "a clean environment hides nobody", run: cleanEnvironment, supervised: true},
+	{name: "a fork bomb is put out", run: bomb, supervised: true},
 }
 
 func heldPipe(b *bench) {

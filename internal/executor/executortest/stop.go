@@ -3,12 +3,8 @@ package executortest
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
-	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/executor"
@@ -17,19 +13,13 @@ import (
 
 func asSetup(err error, target **executor.SetupError) bool { return errors.As(err, target) }
 
-// leaky makes a descriptor that children inherit.
-func leaky(t *testing.T, file *os.File) {
-	t.Helper()
-	fd, err := unix.Dup(int(file.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Close(fd) })
-}
+// stay is a command that says a word and stays. A shell looks after its traps only when its command has ended, so the
+// command itself says that it runs.
+func stay(word string) string { return "sh -c 'echo " + word + "; exec sleep 999'" }
 
 var stops = []testCase{
 	{name: "a cancel lets a step say goodbye, and counts although it ended well", run: politeCancel},
-	{name: "what ignores the soft signal is killed after the grace", run: deafChildren, contained: true},
+	{name: "what ignores the soft signal is killed after the grace", run: deafChildren, supervised: true},
 	{name: "after a cancel only steps run that run always", run: alwaysAfterCancel},
 	{name: "a stop before the start ends at once", run: stopBeforeStart},
 	{name: "the first reason counts", run: firstReason},
@@ -43,7 +33,7 @@ var stops = []testCase{
 
 // Case B04.
 func politeCancel(b *bench) {
-	w := b.start(script("trap 'echo bye; exit 0' TERM; echo ready; sleep 999"))
+	w := b.start(script("trap 'echo bye; exit 0' TERM; " + stay("ready")))
 	b.sink.Await("ready")
 	w.Stop(forge.CancelUser)
 	o := b.outcome(w)
@@ -98,7 +88,7 @@ func stopBeforeStart(b *bench) {
 }
 
 func firstReason(b *bench) {
-	w := b.start(script("trap 'sleep 0.2; exit 3' TERM; echo ready; sleep 999"))
+	w := b.start(script("trap 'sleep 0.2; exit 3' TERM; " + stay("ready")))
 	b.sink.Await("ready")
 	w.Stop(forge.CancelMaxLifetime)
 	w.Stop(forge.CancelUser)
@@ -129,7 +119,7 @@ func stoppedStep(b *bench) {
 }
 
 func kill(b *bench) {
-	w := b.start(script("trap 'echo bye' TERM; echo ready; sleep 999"))
+	w := b.start(script("trap 'echo bye' TERM; " + stay("ready")))
 	b.sink.Await("ready")
 	w.Kill()
 	o := b.outcome(w)
@@ -174,7 +164,7 @@ func wrongSandbox(b *bench) {
 }
 
 var deadlines = []testCase{
-	{name: "a bite is soft, then hard, and nothing is alive at the deadline", run: deadline},
+	{name: "a bite is soft, then hard, and nothing is alive at the deadline", run: deadline, supervised: true},
 	{name: "a workload whose lease is renewed lives on", run: moved},
 	{name: "nothing starts too near to the deadline", run: tooLate},
 	{name: "a bite that is told ends it", run: told},
@@ -230,7 +220,7 @@ func tooLate(b *bench) {
 }
 
 func told(b *bench) {
-	w := b.start(script("trap 'echo soft; exit 0' TERM; echo ready; sleep 999"))
+	w := b.start(script("trap 'echo soft; exit 0' TERM; " + stay("ready")))
 	b.sink.Await("ready")
 	w.Bite(true)
 	if o := b.outcome(w); !o.Bitten || o.Result.Class != forge.Lost {
@@ -238,7 +228,7 @@ func told(b *bench) {
 	}
 	b.stdout("ready\nsoft\n")
 	b.order.Context = newContext()
-	w = b.start(script("trap 'echo soft' TERM; echo again; sleep 999"))
+	w = b.start(script("trap 'echo soft' TERM; " + stay("again")))
 	b.sink.Await("again")
 	w.Bite(false)
 	if o := b.outcome(w); !o.Bitten || o.Result.Class != forge.Lost {

@@ -8,6 +8,9 @@ import (
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
+// systemPath is what PATH ends with (D11).
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // tempVar names the folder for temporary files.
 const tempVar = "TMPDIR"
 

@@ -17,9 +17,6 @@ import (
 // goBin is where the distribution of Go is installed by default (D11).
 const goBin = "/usr/local/go/bin"
 
-// systemPath is what PATH ends with (D11).
-const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 // newPlan turns an order into a plan, and makes the folders that every step finds.
 func (e *Executor) newPlan(order *executor.Order) (*plan, error) {
 	if err := check(order); err != nil {

@@ -31,5 +31,5 @@ func newExecutor(t *testing.T, state string) executor.Executor {
 }
 
 func TestProcessesPassTheSuite(t *testing.T) {
-	executortest.Run(t, executortest.Options{New: newExecutor, Kind: forge.SandboxProcess, Contained: true, Keeps: []string{"mark"}})
+	executortest.Run(t, executortest.Options{New: newExecutor, Kind: forge.SandboxProcess, Supervised: true, Keeps: []string{"mark"}})
 }

@@ -144,13 +144,6 @@ func (p *pump) report(r *report) {
 	}
 }
 
-func refused(r *refusal) error {
-	if r.TooLate {
-		return executor.ErrTooLate
-	}
-	return &executor.SetupError{Class: r.Class, Err: errors.New(r.Text)}
-}
-
 func (p *pump) starting(step uint16) {
 	p.drain()
 	p.current, p.since, p.wall = int(step), clock.Boot(), wallNow()

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,12 +43,12 @@ func place(dir string, secrets []secret) ([]forge.EnvVar, error) {
 
 func placeFile(dir string, s secret) error {
 	if dir == "" || s.File != filepath.Base(s.File) || s.File == ".." {
-		return fmt.Errorf("it was not announced")
+		return errors.New("the job announced no such file")
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+	if err := inMemory(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	if err := inMemory(dir); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, s.File), s.Value, 0o400)

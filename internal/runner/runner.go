@@ -106,7 +106,7 @@ func New(ctx context.Context, cfg Config) (_ *Agent, err error) {
 	if err := a.enrolled(); err != nil {
 		return nil, err
 	}
-	if err := a.machine(ctx); err != nil {
+	if err := a.machine(); err != nil {
 		return nil, err
 	}
 	previous, err := a.folder.Load()
@@ -142,7 +142,7 @@ func (a *Agent) enrolled() (err error) {
 }
 
 // machine makes what runs jobs, and probes.
-func (a *Agent) machine(ctx context.Context) (err error) {
+func (a *Agent) machine() (err error) {
 	path := a.folder.Path()
 	executors, err := a.cfg.Executors(filepath.Join(path, executorName))
 	if err != nil {
@@ -157,7 +157,7 @@ func (a *Agent) machine(ctx context.Context) (err error) {
 	if a.cfg.Policy.AllowHostNetwork {
 		a.host.Features = append(a.host.Features, forge.FeatureHostNetwork)
 	}
-	if a.caps, err = a.host.Capabilities(ctx); err != nil {
+	if a.caps, err = a.host.Quick(); err != nil { // watch finds the toolchains
 		a.cfg.Log.Warn("the machine was not seen whole", telemetry.KeyError, err)
 	}
 	if err := a.caps.Validate(); err != nil {

@@ -17,6 +17,7 @@ import (
 
 // watch looks at the machine and at the certificate from time to time.
 func (a *Agent) watch() {
+	a.probe()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
 	var reported, swept, asked time.Time

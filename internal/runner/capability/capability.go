@@ -28,9 +28,17 @@ type Host struct {
 	Reserve   forge.Resources                             // what the agent keeps for itself and the machine's owner
 }
 
-// Capabilities probes the machine. The snapshot is in its canonical form, so that two probes which found the same have
-// the same digest. An error says what could not be seen; the rest is there.
+// Capabilities probes the machine, which takes as long as the slowest tool takes to say its version. The snapshot is in its
+// canonical form, so that two probes which found the same have the same digest. An error says what could not be seen; the
+// rest is there.
 func (h *Host) Capabilities(ctx context.Context) (forge.Capabilities, error) {
+	c, err := h.Quick()
+	c.Toolchains = toolchains(ctx)
+	return c.Canonical(), err
+}
+
+// Quick is Capabilities without toolchains, which takes no time.
+func (h *Host) Quick() (forge.Capabilities, error) {
 	_, disk, err := h.Disk()
 	c := forge.Capabilities{
 		SchemaVersion: forge.CapabilitySchema,
@@ -39,7 +47,6 @@ func (h *Host) Capabilities(ctx context.Context) (forge.Capabilities, error) {
 			CPU:    min(forge.MilliCPU(runtime.NumCPU())*1000, forge.MaxCPU),
 			Memory: min(readMemory().total, forge.MaxMemory), Disk: min(disk, forge.MaxDisk), Slots: min(h.Slots, forge.MaxSlots),
 		},
-		Toolchains: toolchains(ctx),
 		Labels:     slices.Clone(h.Labels),
 		Features:   slices.Clone(h.Features),
 	}

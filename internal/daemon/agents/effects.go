@@ -1,0 +1,173 @@
+package agents
+
+import (
+	"errors"
+
+	"github.com/forgeyard/forgeyard/internal/authority"
+	"github.com/forgeyard/forgeyard/internal/clock"
+	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/ident"
+	"github.com/forgeyard/forgeyard/internal/protocol/agentv1"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
+)
+
+func newMessageID() forge.MessageID { return ident.New[forge.MessageID]() }
+
+// carryOut does what the core says. It waits for nothing.
+func (s *Server) carryOut(effect core.Effect) {
+	switch e := effect.(type) {
+	case core.Begin:
+		s.launch(func() core.Event { return s.transact(e) })
+	case core.Load:
+		s.launch(func() core.Event { return s.load(e) })
+	case core.Send:
+		if c := s.conns[e.Conn]; c != nil {
+			s.send(c, e.Frame)
+		}
+	case core.SendOffer:
+		if c := s.conns[e.Conn]; c != nil {
+			s.launch(func() core.Event { s.sendOffer(c, e); return nil })
+		}
+	case core.Close:
+		if c := s.conns[e.Conn]; c != nil {
+			s.shut(c, e.Reason)
+		}
+	case core.Audit:
+		s.audit(auditOf(e))
+	case core.Capabilities:
+		s.launch(func() core.Event { s.keepCapabilities(e.Runner, e.Update); return nil })
+	}
+}
+
+// transact runs a rule.
+func (s *Server) transact(e core.Begin) core.Event {
+	var answer authority.Answer
+	var err error
+	if seal, ok := e.Command.(*authority.SealLog); ok {
+		answer, err = s.cfg.Logs.Seal(s.work, seal)
+	} else {
+		answer, err = s.cfg.Store.Do(s.work, classOf(e.Command), e.Command)
+	}
+	if err != nil && s.work.Err() == nil {
+		s.cfg.Log.Error("a transaction has no answer", "rule", ruleName(e.Command), telemetry.KeyError, err)
+	}
+	return core.Done{Tx: e.Tx, Committed: err == nil, Unknown: errors.Is(err, store.ErrUnknown), Answer: answer}
+}
+
+// classOf says in which queue a rule waits: first comes what keeps leases alive.
+func classOf(cmd authority.Command) store.Class {
+	switch cmd.(type) {
+	case *authority.Phase, *authority.Complete, *authority.Offer, *authority.SealLog:
+		return store.ClassState
+	default:
+		return store.ClassLease
+	}
+}
+
+func (s *Server) load(e core.Load) core.Event {
+	snapshot, err := s.cfg.Store.Snapshot(s.work, e.Runner)
+	if err != nil {
+		if s.work.Err() == nil {
+			s.cfg.Log.Error("the open leases could not be read", telemetry.KeyError, err)
+		}
+		return core.Loaded{Tx: e.Tx}
+	}
+	return core.Loaded{Tx: e.Tx, Snapshot: snapshot}
+}
+
+// send puts a frame of the core on its way. What the core does not know of the world is added here.
+func (s *Server) send(c *conn, f forge.Frame) {
+	switch m := f.Body.(type) {
+	case *forge.RegistrationAccepted:
+		m.ServerTime, m.Transport = forge.WallTime(clock.Wall().UnixMilli()), c.transport
+		s.accepted(c)
+	case *forge.ResyncReply:
+		s.inStep(c)
+	case *forge.HeartbeatAck:
+		s.renewed(c)
+	}
+	s.push(c, outgoing{frame: f})
+}
+
+// push puts something into a connection's outbox. A peer that lets it overflow is closed.
+func (s *Server) push(c *conn, o outgoing) {
+	if !c.out.push(o) {
+		s.shut(c, forge.CloseOverloaded)
+	}
+}
+
+// accepted follows a registration.
+func (s *Server) accepted(c *conn) {
+	c.registered.Store(true)
+	r := c.register
+	if r == nil {
+		return
+	}
+	c.register = nil
+	s.launch(func() core.Event {
+		s.keepCapabilities(c.runner, &forge.CapabilityUpdate{
+			Runner: r.Runner, Session: r.Session, Capabilities: r.Capabilities, CapabilityDigest: r.CapabilityDigest,
+		})
+		return nil
+	})
+}
+
+// keepCapabilities writes a snapshot down where it is not the one that is known.
+func (s *Server) keepCapabilities(runner forge.RunnerID, u *forge.CapabilityUpdate) {
+	err := s.cfg.Store.Update(s.work, store.ClassRest, func(tx *store.Tx) error {
+		known, err := tx.Runner(runner)
+		if err != nil || known.CapabilitiesAt != 0 && known.CapabilityID == u.CapabilityDigest {
+			return err
+		}
+		return tx.SetCapabilities(runner, u.Capabilities, u.CapabilityDigest)
+	})
+	if err != nil {
+		s.lost("capabilities", runner, err)
+		return
+	}
+	s.post(func() { s.cfg.Control.Capabilities(runner) })
+}
+
+// lost notes that something about a runner was not written down. It is said again later.
+func (s *Server) lost(what string, runner forge.RunnerID, err error) {
+	if s.work.Err() == nil {
+		s.cfg.Log.Warn("not written down", "what", what, telemetry.KeyRunner, runner.String(), telemetry.KeyError, err)
+	}
+}
+
+// sendOffer reads the bytes of an offered spec and sends them. Where that fails, the offer expires.
+func (s *Server) sendOffer(c *conn, e core.SendOffer) {
+	var spec []byte
+	err := s.cfg.Store.View(s.work, func(v *store.View) (err error) {
+		spec, err = v.Spec(e.Context.Spec)
+		return err
+	})
+	if err == nil && len(spec) > agentv1.MaxInlineSpec {
+		err = errLongSpec
+	}
+	if err != nil {
+		if s.work.Err() == nil {
+			s.cfg.Log.Error("an offer was not sent", telemetry.KeyJob, e.Context.Job.String(), telemetry.KeyAttempt, e.Context.Attempt.String(),
+				telemetry.KeyError, err)
+		}
+		return
+	}
+	o := outgoing{frame: forge.Frame{ID: e.ID, Body: &forge.LeaseOffer{Context: e.Context, Spec: spec}}}
+	s.post(func() { s.push(c, o) })
+}
+
+var errLongSpec = errors.New("its spec is too long for an offer")
+
+// audit writes an event down. It is called by the loop.
+func (s *Server) audit(e store.AuditEvent) {
+	s.cfg.Log.Warn("audit", "kind", e.Kind, telemetry.KeyRunner, e.Runner.String(), "subject", e.Subject, "detail", e.Detail)
+	s.launch(func() core.Event {
+		err := s.cfg.Store.Update(s.work, store.ClassRest, func(tx *store.Tx) error { return tx.AppendAudit(e) })
+		if err != nil {
+			s.lost("audit event "+e.Kind, e.Runner, err)
+		}
+		return nil
+	})
+}

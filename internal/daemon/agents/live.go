@@ -1,0 +1,117 @@
+package agents
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/protocol"
+)
+
+// written is what the store has of a runner's reports.
+type written struct {
+	summary   forge.ResourceSummary
+	summaryAt forge.Instant
+	healthAt  forge.Instant
+	health    forge.Health
+}
+
+// inStep follows a resync: the runner takes work from now on. It is called by the loop.
+func (s *Server) inStep(c *conn) {
+	s.mu.Lock()
+	s.voices[c.runner] = c
+	s.mu.Unlock()
+	s.cfg.Control.Connected(c.runner, c.sessionID())
+}
+
+// outOfStep follows the end of a connection. It is called by the loop.
+func (s *Server) outOfStep(c *conn) {
+	s.mu.Lock()
+	mine := s.voices[c.runner] == c
+	if mine {
+		delete(s.voices, c.runner)
+	}
+	s.mu.Unlock()
+	if mine {
+		s.cfg.Control.Disconnected(c.runner)
+	}
+}
+
+// renewed follows a heartbeat that was answered. It is called by the loop. The load is written down where it is another
+// kind of load, and else rarely: no disk should feel how many agents there are.
+func (s *Server) renewed(c *conn) {
+	m := c.beat
+	if m == nil || m.Resources == (forge.ResourceSummary{}) {
+		return
+	}
+	s.cfg.Control.Heartbeat(c.runner, m.State, m.Resources)
+	now, w := s.boot(), &c.wrote
+	if w.summaryAt != 0 && m.Resources.Pressure == w.summary.Pressure && now.Sub(w.summaryAt) < SummaryEvery {
+		return
+	}
+	w.summary, w.summaryAt = m.Resources, now
+	s.launch(func() core.Event {
+		err := s.cfg.Store.Update(s.work, store.ClassRest, func(tx *store.Tx) error { return tx.SetSummary(c.runner, m.Resources) })
+		if err != nil {
+			s.lost("load", c.runner, err)
+		}
+		return nil
+	})
+}
+
+// Session is one connection, for people.
+type Session struct {
+	Connection uint64 // within this process
+	Runner     forge.RunnerID
+	Session    forge.AgentSessionID // zero before it has asked to register
+	Transport  forge.TransportSessionID
+	Peer       string
+	Software   string
+	State      forge.ConnectionState
+	Version    protocol.Version
+	Features   protocol.FeatureSet
+	Opened     time.Time
+	LogStreams int
+}
+
+// Sessions lists the connections of agents in the order in which they were opened, or none where the server does not run.
+func (s *Server) Sessions() []Session {
+	if !s.served.Load() {
+		return nil
+	}
+	var conns []*conn
+	s.call(func() {
+		for _, id := range slices.Sorted(maps.Keys(s.conns)) {
+			conns = append(conns, s.conns[id])
+		}
+	})
+	list := make([]Session, 0, len(conns))
+	for _, c := range conns {
+		list = append(list, Session{
+			Connection: uint64(c.id), Runner: c.runner, Session: c.sessionID(), Transport: c.transport, Peer: addr(c.link.Peer()),
+			Software: c.link.Hello().Software, State: c.link.State(), Version: c.link.Version(), Features: c.link.Features(),
+			Opened: c.opened, LogStreams: int(c.logs.Load()),
+		})
+	}
+	return list
+}
+
+// voice returns the connection on which a runner is in step, or nil.
+func (s *Server) voice(runner forge.RunnerID) *conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.voices[runner]
+}
+
+// Errors of Probe.
+var (
+	ErrNotConnected = errors.New("agents: the runner is not connected")
+	ErrNoProbe      = errors.New("agents: the runner's agent does not know this request")
+)
+
+// errGone is the end of a wait for a connection that has ended.
+var errGone = errors.New("agents: the connection ended before the answer")

@@ -1,0 +1,417 @@
+package agents
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/daemon/logs"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/link"
+	"github.com/forgeyard/forgeyard/internal/protocol"
+	"github.com/forgeyard/forgeyard/internal/protocol/agentv1"
+	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
+)
+
+// Bounds of a log stream.
+const (
+	// maxBatch is how many bytes of a stream wait for the disk while others are on their way to it.
+	maxBatch = 256 << 10
+	// gatherFor is how long the appends to a log are apart where little comes: each costs the disk a wait.
+	gatherFor = 10 * time.Millisecond
+	// stallWithin is how long a stream may hold unread bytes in the windows that it shares with the control stream. After
+	// that it is reset, and the agent comes again later.
+	stallWithin = 3 * time.Second
+)
+
+// takeStreams hands streams on until the connection ends or the server stops.
+func (s *Server) takeStreams(c *conn) {
+	for {
+		in, err := c.link.Accept(s.serving)
+		if err != nil {
+			return
+		}
+		c.streams.Go(func() {
+			switch head := in.Head.(type) {
+			case *logv1.StreamHeaderV1:
+				s.takeLog(c, in, head)
+			case *agentv1.SecretHeaderV1:
+				s.takeSecrets(c, in, head)
+			default:
+				in.Reset(protocol.ResetNotFound) // there is no store of objects yet
+			}
+		})
+	}
+}
+
+// takeLog carries one log stream to its end.
+func (s *Server) takeLog(c *conn, in *link.Inbound, head *logv1.StreamHeaderV1) {
+	c.logs.Add(1)
+	s.cfg.Metrics.streams(1)
+	defer s.cfg.Metrics.streams(-1)
+	defer c.logs.Add(-1)
+	stop := context.AfterFunc(s.serving, func() { in.Reset(protocol.ResetResumeLater) })
+	defer stop()
+	attempt := head.AttemptID()
+	next, code := s.admitLog(c, attempt, head)
+	if code != 0 {
+		in.Reset(code.Outward())
+		return
+	}
+	if forge.LogSeq(head.First) < next {
+		c.out.ack(attempt, next) // the rest need not come
+	}
+	in0 := &intake{server: s, conn: c, in: in, attempt: attempt, next: forge.LogSeq(head.First), wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	in0.run()
+}
+
+// admitLog looks at whose log it is. It returns the first frame that is missing, or why the stream is refused.
+func (s *Server) admitLog(c *conn, attempt forge.AttemptID, head *logv1.StreamHeaderV1) (forge.LogSeq, protocol.ResetCode) {
+	if head.Encoding != logv1.EncodingPlain {
+		return 0, protocol.ResetMalformed // the feature was not negotiated
+	}
+	var a store.Attempt
+	err := s.cfg.Store.View(s.work, func(v *store.View) (err error) {
+		a, err = v.Attempt(attempt)
+		return err
+	})
+	switch of := a.Lease.Context; {
+	case errors.Is(err, store.ErrNotFound):
+		return 0, protocol.ResetNotFound
+	case err != nil:
+		return 0, s.refusal(c, attempt, err)
+	case of.Runner != c.runner || of.Lease != forge.MakeID[forge.LeaseID](head.Lease):
+		s.foreign(c, attempt)
+		return 0, protocol.ResetNotAuthorized
+	}
+	info, err := s.cfg.Logs.Info(s.work, attempt)
+	switch {
+	case err != nil:
+		return 0, s.refusal(c, attempt, err)
+	case info.Sealed:
+		return 0, protocol.ResetStaleLease
+	case forge.LogSeq(head.First) > info.Next:
+		s.resume(c, attempt, info.Next)
+		return 0, protocol.ResetResumeLater
+	}
+	return info.Next, 0
+}
+
+// resume tells an agent from where on a log is missing.
+func (s *Server) resume(c *conn, attempt forge.AttemptID, next forge.LogSeq) {
+	c.out.ack(attempt, next)
+	if c.link.Features().Has(protocol.FeatureLogResume) {
+		ask := &logv1.LogResumeV1{Attempt: attempt.ULID, From: uint64(next)}
+		s.post(func() { s.push(c, outgoing{frame: forge.Frame{ID: newMessageID()}, wire: ask}) })
+	}
+}
+
+// refusal says how a log stream ends after an error.
+func (s *Server) refusal(c *conn, attempt forge.AttemptID, err error) protocol.ResetCode {
+	switch {
+	case errors.Is(err, logs.ErrForeign):
+		return protocol.ResetNotFound
+	case errors.Is(err, logs.ErrSealed):
+		return protocol.ResetStaleLease
+	case errors.Is(err, logs.ErrHole):
+		return protocol.ResetResumeLater
+	}
+	if s.serving.Err() == nil {
+		s.cfg.Log.Warn("a log stream was ended", telemetry.KeyRunner, c.runner.String(), telemetry.KeyAttempt, attempt.String(), telemetry.KeyError, err)
+	}
+	switch {
+	case errors.Is(err, logs.ErrQuota):
+		return protocol.ResetQuota
+	case errors.Is(err, store.ErrFull), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, logs.ErrCorrupt):
+		return protocol.ResetStorageFull
+	default:
+		return protocol.ResetResumeLater
+	}
+}
+
+// intake is one log stream on its way to the disk: one goroutine reads frames, another appends whatever has gathered
+// while it was busy.
+type intake struct {
+	server  *Server
+	conn    *conn
+	in      *link.Inbound
+	attempt forge.AttemptID
+	next    forge.LogSeq // of the reader
+
+	wake chan struct{} // holds a token when something was added, or the end came
+	room chan struct{} // holds a token when something was taken
+
+	mu     sync.Mutex
+	frames []forge.LogFrame
+	bytes  int
+	ended  bool // nothing more will be added
+	failed bool // nothing more will be taken
+}
+
+func (i *intake) run() {
+	var reader sync.WaitGroup
+	reader.Go(i.read)
+	err := i.append()
+	code := protocol.ResetCancelled
+	if err != nil {
+		if code = i.server.refusal(i.conn, i.attempt, err); errors.Is(err, logs.ErrHole) {
+			i.server.hole(i.conn, i.attempt)
+		}
+	}
+	i.mu.Lock()
+	i.failed = true
+	i.mu.Unlock()
+	nudge(i.room)
+	i.in.Reset(code.Outward()) // also after its end: that gives its place back
+	reader.Wait()
+	_, n := i.take() // what nobody appended any more
+	i.server.budget.Release(int64(n))
+}
+
+// hole asks for what is missing, after frames came that do not follow.
+func (s *Server) hole(c *conn, attempt forge.AttemptID) {
+	if info, err := s.cfg.Logs.Info(s.work, attempt); err == nil && !info.Sealed {
+		s.resume(c, attempt, info.Next)
+	}
+}
+
+// read takes frames from the stream until its end.
+func (i *intake) read() {
+	defer func() {
+		i.mu.Lock()
+		i.ended = true
+		i.mu.Unlock()
+		nudge(i.wake)
+	}()
+	frames := i.in.Frames()
+	for {
+		_, m, err := frames.Next()
+		if err != nil {
+			return // its end, or a violation that has reset it
+		}
+		w, ok := m.(*logv1.LogFrameV1)
+		if !ok || forge.LogSeq(w.Seq) != i.next {
+			i.in.Reset(protocol.ResetMalformed)
+			return
+		}
+		i.next++
+		if !i.add(w.Frame()) {
+			return
+		}
+	}
+}
+
+// add puts a frame behind those that wait. It reports false where there is no room for too long, or never again.
+func (i *intake) add(f forge.LogFrame) bool {
+	ctx, cancel := context.WithTimeout(i.server.serving, stallWithin)
+	defer cancel()
+	if err := i.server.budget.Acquire(ctx, int64(len(f.Bytes))); err != nil {
+		i.in.Reset(protocol.ResetResumeLater)
+		return false
+	}
+	for {
+		i.mu.Lock()
+		failed, fits := i.failed, i.bytes == 0 || i.bytes+len(f.Bytes) <= maxBatch
+		if fits && !failed {
+			i.frames, i.bytes = append(i.frames, f), i.bytes+len(f.Bytes)
+		}
+		i.mu.Unlock()
+		switch {
+		case failed:
+			i.server.budget.Release(int64(len(f.Bytes)))
+			return false
+		case fits:
+			nudge(i.wake)
+			return true
+		}
+		select {
+		case <-i.room:
+		case <-ctx.Done():
+			i.server.budget.Release(int64(len(f.Bytes)))
+			i.in.Reset(protocol.ResetResumeLater)
+			return false
+		}
+	}
+}
+
+// take takes everything that waits.
+func (i *intake) take() ([]forge.LogFrame, int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	frames, n := i.frames, i.bytes
+	i.frames, i.bytes = nil, 0
+	return frames, n
+}
+
+// append stores what has gathered and acknowledges it, until the stream has ended and nothing waits.
+func (i *intake) append() error {
+	for {
+		frames, n := i.take()
+		if len(frames) == 0 {
+			if i.over() {
+				return nil
+			}
+			select {
+			case <-i.wake:
+			case <-i.conn.link.Context().Done():
+				if i.over() {
+					return nil
+				}
+				<-i.wake // the reader sees the same end
+			}
+			continue
+		}
+		nudge(i.room)
+		next, err := i.server.cfg.Logs.Append(i.server.work, i.conn.runner, i.attempt, frames)
+		i.server.budget.Release(int64(n))
+		if next > 0 {
+			i.conn.out.ack(i.attempt, next)
+		}
+		if err != nil {
+			return err
+		}
+		i.server.cfg.Metrics.logged(n)
+		if n < maxBatch/4 {
+			i.gather()
+		}
+	}
+}
+
+// over reports whether nothing more comes and nothing waits.
+func (i *intake) over() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.ended && len(i.frames) == 0
+}
+
+// gather waits a moment for more.
+func (i *intake) gather() {
+	timer := time.NewTimer(gatherFor)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-i.server.serving.Done():
+	}
+}
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// SecretSource resolves secrets (D13).
+type SecretSource interface {
+	// Secret returns the value that an attempt gets for a reference, with the version that it is, and for how long it may
+	// be kept in memory. It returns ErrNoSecret where there is none, or where the attempt's spec does not name it: whoever
+	// asks holds the lease, but that is all that was checked. The caller wipes the value.
+	Secret(ctx context.Context, of forge.AttemptContext, ref forge.SecretRef) (forge.Secret, forge.SecretRef, time.Duration, error)
+}
+
+// ErrNoSecret says that there is no such secret for an attempt.
+var ErrNoSecret = errors.New("agents: no such secret for this attempt")
+
+// Bounds of a secret stream.
+const (
+	maxSecrets   = 256
+	secretWithin = 10 * time.Second // for each request to come, and for its answer to be taken
+)
+
+// takeSecrets answers the requests of one secret stream.
+func (s *Server) takeSecrets(c *conn, in *link.Inbound, head *agentv1.SecretHeaderV1) {
+	stop := context.AfterFunc(s.serving, func() { in.Reset(protocol.ResetResumeLater) })
+	defer stop()
+	frames := in.Frames()
+	for range maxSecrets {
+		if err := in.Receive.SetReadDeadline(time.Now().Add(secretWithin)); err != nil {
+			break
+		}
+		env, m, err := frames.Next()
+		if errors.Is(err, io.EOF) {
+			_ = in.Send.Close() // the peer has ended its side; what it does not hear it asks again
+			in.Receive.Stop(protocol.ResetCancelled)
+			return
+		}
+		req, ok := m.(*agentv1.SecretRequestV1)
+		if err != nil || !ok || req.Context.Domain().Attempt.ULID != head.Attempt || req.Context.Domain().Lease.ULID != head.Lease {
+			in.Reset(protocol.ResetMalformed)
+			return
+		}
+		if code := s.giveSecret(c, in, env.ID(), req); code != 0 {
+			in.Reset(code.Outward())
+			return
+		}
+	}
+	in.Reset(protocol.ResetLimit)
+}
+
+// giveSecret answers one request. Neither the value nor its length goes anywhere else.
+func (s *Server) giveSecret(c *conn, in *link.Inbound, re forge.MessageID, req *agentv1.SecretRequestV1) protocol.ResetCode {
+	of, ref := req.Context.Domain(), req.Ref()
+	holds, err := s.holds(c, of)
+	if err != nil {
+		return protocol.ResetResumeLater
+	}
+	if !holds {
+		s.foreign(c, of.Attempt)
+		return protocol.ResetNotAuthorized
+	}
+	material, err := s.material(of, ref)
+	if err != nil {
+		s.cfg.Log.Error("a secret was not resolved", "name", ref.String(), telemetry.KeyAttempt, of.Attempt.String(), telemetry.KeyError, err)
+		return protocol.ResetResumeLater
+	}
+	defer material.Value.Wipe()
+	frame, err := c.link.AppendFrame(nil, newMessageID(), re, material)
+	defer clear(frame)
+	if err == nil {
+		err = in.Send.SetWriteDeadline(time.Now().Add(secretWithin))
+	}
+	if err == nil {
+		_, err = in.Send.Write(frame)
+	}
+	if err != nil {
+		return protocol.ResetTimeout
+	}
+	return 0
+}
+
+// material is the answer to a request: with a value, or without one where there is none.
+func (s *Server) material(of forge.AttemptContext, ref forge.SecretRef) (*agentv1.SecretMaterialV1, error) {
+	none := &agentv1.SecretMaterialV1{Attempt: of.Attempt.ULID, Lease: of.Lease.ULID, Name: ref.Name, Version: ref.Version}
+	if s.cfg.Secrets == nil {
+		return none, nil
+	}
+	value, meant, expires, err := s.cfg.Secrets.Secret(s.work, of, ref)
+	if errors.Is(err, ErrNoSecret) {
+		return none, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer value.Zero()
+	return agentv1.NewSecretMaterial(of, meant, value, expires), nil
+}
+
+// holds reports whether a connection's session has an accepted lease of exactly this tuple.
+func (s *Server) holds(c *conn, of forge.AttemptContext) (bool, error) {
+	if of.Runner != c.runner || of.Session != c.sessionID() {
+		return false, nil
+	}
+	snapshot, err := s.cfg.Store.Snapshot(s.work, c.runner)
+	if err != nil {
+		return false, err
+	}
+	for i := range snapshot.Leases {
+		if l := &snapshot.Leases[i]; l.Context == of && l.State == forge.LeaseAccepted {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -17,6 +17,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"strings"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
@@ -48,6 +49,15 @@ type Override struct {
 	Source string // what the user wrote, for errors: "--listen"
 	Key    string // "http.listen"
 	Value  string
+}
+
+// ParseOverride reads "key=value" as it stands behind a flag.
+func ParseOverride(source, text string) (Override, error) {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return Override{}, fmt.Errorf("%s %q: write key=value, as in log.level=debug", source, clip(text))
+	}
+	return Override{Source: source, Key: key, Value: value}, nil
 }
 
 // LoadDaemon reads and validates the daemon's settings. The error is of the type Problems unless the file could not be

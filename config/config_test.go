@@ -175,6 +175,17 @@ func TestAnUnknownFlagKeyIsAProblem(t *testing.T) {
 	}
 }
 
+func TestOverridesAreKeyAndValue(t *testing.T) {
+	if got, err := config.ParseOverride("--set", "a.b=c=d"); err != nil || got != (config.Override{Source: "--set", Key: "a.b", Value: "c=d"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range []string{"", "a", "=b"} {
+		if _, err := config.ParseOverride("--set", bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
 func TestSecretsAreRefusedAndNotRepeated(t *testing.T) {
 	const secret = "MHcCAQEEIIrYSSNQFaA2Hwf1"
 	for name, text := range map[string]string{

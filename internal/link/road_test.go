@@ -3,13 +3,16 @@ package link_test
 import (
 	"context"
 	"runtime"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/link"
 	"github.com/forgeyard/forgeyard/internal/link/linktest"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/protocol/agentv1"
+	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
 	"github.com/forgeyard/forgeyard/internal/transport"
 	"github.com/forgeyard/forgeyard/internal/transport/inmem"
 	"github.com/forgeyard/forgeyard/internal/transport/quic"
@@ -124,6 +127,56 @@ func comeAndGo(t *testing.T, r road, way int) {
 		l := agree(t, conn, other, link.Config{}, link.Config{})
 		l.daemon.Finish(forge.CloseGoAway)
 		l.agent.Close(forge.CloseNormal)
+	}
+}
+
+// Case T04: logs that nobody reads hold up nothing else, in either direction.
+func TestControlGoesThroughBesideLogsThatNobodyReads(t *testing.T) {
+	for name, r := range roads(t) {
+		t.Run(name, func(t *testing.T) {
+			conn, err := r.dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			other, err := r.accept(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := agree(t, conn, other, link.Config{}, link.Config{})
+			l.active(t)
+			var writers sync.WaitGroup
+			defer writers.Wait()
+			defer l.close()
+			for range 48 {
+				s, err := l.agent.OpenSend(t.Context(), protocol.StreamLog, &logv1.StreamHeaderV1{
+					Attempt: attempt.ULID, Lease: lease.ULID, First: 1, Encoding: logv1.EncodingPlain,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				writers.Go(func() { _, _ = s.Write(make([]byte, 2<<20)) }) // it ends with the connection
+				if _, err := l.daemon.Accept(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			for range 20 {
+				if err := l.daemon.Send(ctx, frame(&forge.Cancel{Attempt: attempt, Lease: lease, Reason: forge.CancelUser})); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := l.agent.Receive(ctx); err != nil {
+					t.Fatal(err)
+				}
+				beat := &forge.Heartbeat{Runner: runner, Session: session, Nonce: 1, State: forge.AgentOnline}
+				if err := l.agent.Send(ctx, frame(beat)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := l.daemon.Receive(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -39,7 +39,7 @@ func (l Limits) withDefaults() Limits {
 	}
 	or(&l.Streams, 64)
 	or(&l.SendStreams, 64)
-	or(&l.StreamWindow, 1<<20)
+	or(&l.StreamWindow, 64<<10) // as QUIC begins
 	or(&l.ConnWindow, 4<<20)
 	return l
 }

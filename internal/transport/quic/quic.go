@@ -31,9 +31,10 @@ const (
 	defaultStreamWindow = 1 << 20
 	defaultConnWindow   = 4 << 20
 
-	// The windows a connection begins with; they grow to their bounds while a reader keeps up.
-	initialStreamWindow = 256 << 10
-	initialConnWindow   = 512 << 10
+	// initialStreamWindow is what a stream begins with; its window grows while its reader keeps up. The connection has its
+	// whole window from the start, so that 63 streams on which nobody reads hold up no other. Four that had grown to their
+	// bound before would: a reader that cannot go on resets its stream rather than let it rest.
+	initialStreamWindow = 64 << 10
 )
 
 // Options say how a road behaves. Zero values stand for defaults.
@@ -101,7 +102,7 @@ func (o Options) config() *quic.Config {
 		MaxIncomingUniStreams:          int64(o.SendStreams),
 		InitialStreamReceiveWindow:     min(initialStreamWindow, o.StreamWindow),
 		MaxStreamReceiveWindow:         o.StreamWindow,
-		InitialConnectionReceiveWindow: min(initialConnWindow, o.ConnWindow),
+		InitialConnectionReceiveWindow: o.ConnWindow,
 		MaxConnectionReceiveWindow:     o.ConnWindow,
 		DisablePathMTUDiscovery:        o.DisableMTUDiscovery,
 	}

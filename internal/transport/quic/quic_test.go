@@ -160,6 +160,11 @@ func TestARefusedHandshakeSaysWhy(t *testing.T) {
 		{"expired", ca.Server(protocol.ALPNAgent), ca.Client(ca.Issue("runner", time.Unix(1e9, 0)), protocol.ALPNAgent), forge.CloseCertExpired},
 		{"revoked", refuses(func(tls.ConnectionState) error { return errors.New("revoked") }), agent("runner"), forge.CloseAuthFailed},
 		{"no common name", ca.Server(protocol.ALPNDevice), agent("runner"), forge.CloseVersionMismatch},
+		{"another name", ca.Server(protocol.ALPNAgent), func() *tls.Config {
+			cfg := agent("runner")
+			cfg.ServerName = "other.test"
+			return cfg
+		}(), forge.CloseAuthFailed},
 		// The daemon's certificate is not ours to renew.
 		{"the daemon's has expired", expired, agent("runner"), forge.CloseAuthFailed},
 	} {

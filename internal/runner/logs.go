@@ -240,22 +240,38 @@ func (s *logStream) send(ctx context.Context, from forge.LogSeq) (acked forge.Lo
 	}
 }
 
-// nextFrames waits for room on the way and for something to send, and takes acknowledgements meanwhile.
-func (s *logStream) nextFrames(ctx context.Context, r interface {
-	Next(context.Context) ([]forge.LogFrame, error)
-}, sent *flight, acked *forge.LogSeq,
-) ([]forge.LogFrame, error) {
-	for sent.bytes >= maxUnacked {
-		if err := s.await(ctx, sent, acked); err != nil {
-			return nil, err
+// nextFrames waits for room on the way and for something to send, and takes acknowledgements meanwhile. A workload may be
+// silent for long; what it said before must be acknowledged all the same.
+func (s *logStream) nextFrames(ctx context.Context, r *logspool.Reader, sent *flight, acked *forge.LogSeq) ([]forge.LogFrame, error) {
+	for {
+		for sent.bytes >= maxUnacked {
+			if err := s.await(ctx, sent, acked); err != nil {
+				return nil, err
+			}
+		}
+		s.takePending(sent, acked)
+		if len(sent.frames) == 0 {
+			return r.Next(ctx)
+		}
+		before := *acked
+		soon, cancel := context.WithTimeout(ctx, ackWithin)
+		frames, err := r.Next(soon)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return frames, err
+		}
+		if s.takePending(sent, acked); len(sent.frames) > 0 && *acked == before {
+			return nil, os.ErrDeadlineExceeded
 		}
 	}
+}
+
+func (s *logStream) takePending(sent *flight, acked *forge.LogSeq) {
 	select {
 	case next := <-s.acked:
 		s.take(next, sent, acked)
 	default:
 	}
-	return r.Next(ctx)
 }
 
 // drain waits until everything that was sent is acknowledged.

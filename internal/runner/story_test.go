@@ -49,6 +49,10 @@ type yard struct {
 	daemon  *runnertest.Daemon
 	machine *runnertest.Machine
 	state   string
+
+	ca       *trust.CA
+	runner   forge.RunnerID
+	enrolled time.Time // when the certificate was made
 }
 
 func newYard(t *testing.T, machine *runnertest.Machine) *yard {
@@ -57,7 +61,14 @@ func newYard(t *testing.T, machine *runnertest.Machine) *yard {
 		t.Fatal(err)
 	}
 	network := inmem.New(inmem.Limits{})
-	y := &yard{t: t, network: network, machine: machine, state: filepath.Join(t.TempDir(), "state")}
+	ca, err := trust.NewCA("yard", time.Now().Add(-365*24*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := &yard{
+		t: t, network: network, machine: machine, state: filepath.Join(t.TempDir(), "state"),
+		ca: ca, runner: ident.New[forge.RunnerID](), enrolled: time.Now(),
+	}
 	y.daemon = runnertest.NewDaemon(t, network, endpoint, policy())
 	y.enrol()
 	return y
@@ -66,8 +77,6 @@ func newYard(t *testing.T, machine *runnertest.Machine) *yard {
 // enrol gives the state folder a certificate.
 func (y *yard) enrol() {
 	y.t.Helper()
-	ca, err := trust.NewCA("yard", time.Now())
-	y.must(err)
 	folder, err := trust.OpenFolder(TrustDir(y.state))
 	y.must(err)
 	key, err := folder.Key()
@@ -76,9 +85,9 @@ func (y *yard) enrol() {
 	y.must(err)
 	request, err := trust.ParseRequest(der)
 	y.must(err)
-	cert, err := ca.IssueRunner(request, ident.New[forge.RunnerID](), time.Now(), 0)
+	cert, err := y.ca.IssueRunner(request, y.runner, y.enrolled, 0)
 	y.must(err)
-	id, err := trust.NewIdentity(key, [][]byte{cert.Raw}, ca.Roots().DER())
+	id, err := trust.NewIdentity(key, [][]byte{cert.Raw}, y.ca.Roots().DER())
 	y.must(err)
 	y.must(folder.Save(id))
 }

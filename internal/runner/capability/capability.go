@@ -47,8 +47,8 @@ func (h *Host) Quick() (forge.Capabilities, error) {
 			CPU:    min(forge.MilliCPU(runtime.NumCPU())*1000, forge.MaxCPU),
 			Memory: min(readMemory().total, forge.MaxMemory), Disk: min(disk, forge.MaxDisk), Slots: min(h.Slots, forge.MaxSlots),
 		},
-		Labels:     slices.Clone(h.Labels),
-		Features:   slices.Clone(h.Features),
+		Labels:   slices.Clone(h.Labels),
+		Features: slices.Clone(h.Features),
 	}
 	for _, e := range h.Executors {
 		c.Sandboxes = append(c.Sandboxes, e.Sandbox())

@@ -17,6 +17,9 @@ func (e localOnly) Prepare(ctx context.Context, order executor.Order) (executor.
 }
 
 func TestTheExecutorWithoutSupervisorsPassesTheSuite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("this system has supervisors; the long tests try what others do without")
+	}
 	executortest.Run(t, executortest.Options{
 		Kind: forge.SandboxProcess, Keeps: []string{"mark"},
 		New: func(t *testing.T, state string) executor.Executor {

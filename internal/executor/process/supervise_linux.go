@@ -202,15 +202,35 @@ func (f *family) reap() {
 	}
 }
 
+// soft signals everything, and nothing that comes after: what a program starts in order to end well is not meant. So
+// everything is stopped first, until a look finds nobody new; a process that is stopped starts none.
 func (f *family) soft() {
-	all, err := snapshot()
-	if err != nil {
-		return // the kill that follows says so
+	var stopped []proc
+	seen := map[proc]bool{}
+	for range maxStops {
+		all, err := snapshot()
+		if err != nil {
+			break // the kill that follows does not need this
+		}
+		before := len(stopped)
+		for _, p := range below(all, os.Getpid()) {
+			if id := (proc{PID: p.PID, Start: p.Start}); !p.dead && !seen[id] {
+				seen[id] = true
+				stopped = append(stopped, p)
+				_ = p.signal(unix.SIGSTOP) // an error means that it has gone
+			}
+		}
+		if len(stopped) == before {
+			break
+		}
 	}
-	for _, p := range below(all, os.Getpid()) {
-		_ = p.signal(unix.SIGTERM, unix.SIGCONT) // an error means that it has gone
+	for _, p := range stopped {
+		_ = p.signal(unix.SIGTERM, unix.SIGCONT)
 	}
 }
+
+// maxStops bounds the looks for new processes before a soft signal. Whoever escapes it has the grace like everybody.
+const maxStops = 20
 
 func (f *family) kill() {
 	all, err := snapshot()

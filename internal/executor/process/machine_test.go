@@ -1,0 +1,153 @@
+package process
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/clock"
+	"github.com/forgeyard/forgeyard/internal/executor"
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// puppet is a system whose programs end when the test says so.
+type puppet struct {
+	n            uint64
+	softs, kills int
+}
+
+func (p *puppet) start([]string, string, []string) (int, error) { p.n++; return int(p.n), nil }
+func (p *puppet) soft()                                         { p.softs++ }
+func (p *puppet) kill()                                         { p.kills++ }
+func (p *puppet) starts() uint64                                { return p.n }
+
+// stage is a machine without a goroutine: the test feeds it event by event.
+type stage struct {
+	*testing.T
+	m    *machine
+	sys  *puppet
+	said []report
+}
+
+func newStage(t *testing.T, steps ...step) *stage {
+	t.Helper()
+	s := &stage{T: t, sys: &puppet{}}
+	p := &plan{
+		Folder: t.TempDir(), Steps: steps, Run: time.Hour, Grace: time.Minute,
+		Policy: forge.DefaultLeasePolicy(), Deadline: clock.Boot().Add(time.Hour),
+	}
+	s.m = newMachine(p, s.sys, nil, func(r report) { s.said = append(s.said, r) })
+	return s
+}
+
+func (s *stage) take(r request) { s.m.take(r); s.m.look(clock.Boot()) }
+func (s *stage) exit(e exit)    { s.m.exited(e); s.m.look(clock.Boot()) }
+
+func (s *stage) goStep(i uint16) { s.take(request{Go: &i}) }
+
+func (s *stage) ended(class forge.Class, steps int) executor.Outcome {
+	s.Helper()
+	if !s.m.over {
+		s.Fatalf("it is not over; said %+v", s.said)
+	}
+	o := s.m.outcome
+	if o.Result.Class != class || len(o.Result.Steps) != steps {
+		s.Errorf("outcome %+v, want %v with %d steps", o, class, steps)
+	}
+	return o
+}
+
+var plain = step{Argv: []string{"x"}, When: forge.WhenSuccess}
+
+func TestAStopThatComesBeforeAStepMayGoKeepsItFromRunning(t *testing.T) {
+	s := newStage(t, plain)
+	s.take(request{Start: &start{}})
+	s.take(request{Stop: forge.CancelUser})
+	s.goStep(0)
+	if o := s.ended(forge.Cancelled, 1); o.StopSeen != forge.CancelUser || s.sys.n != 0 {
+		t.Errorf("%+v, %d programs", o, s.sys.n)
+	}
+}
+
+func TestAStopThatComesWhenTheLastStepHasEndedIsNotSeen(t *testing.T) {
+	s := newStage(t, plain)
+	s.take(request{Start: &start{}})
+	s.goStep(0)
+	s.exit(exit{id: 1})
+	s.take(request{Stop: forge.CancelUser})
+	s.take(request{Bite: biteSoft})
+	s.exit(exit{none: true, starts: 1})
+	if o := s.ended(forge.Succeeded, 1); o.StopSeen != forge.CancelNone || o.Bitten {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestTheNewsThatNothingLivesCountsOnlyIfNothingWasStartedSince(t *testing.T) {
+	s := newStage(t, plain, plain)
+	s.take(request{Start: &start{}})
+	s.goStep(0)
+	s.exit(exit{id: 1})
+	s.goStep(1)
+	s.exit(exit{none: true, starts: 1}) // found before the second step began
+	s.exit(exit{id: 2, code: 3})
+	if s.m.over {
+		t.Fatal("it is over while something may live")
+	}
+	s.exit(exit{none: true, starts: 2})
+	s.ended(forge.ExitCode, 2)
+}
+
+func TestAnOrphansEndIsNotTheStepsEnd(t *testing.T) {
+	s := newStage(t, plain)
+	s.take(request{Start: &start{}})
+	s.goStep(0)
+	s.exit(exit{id: 99, code: 1})
+	if !s.m.running {
+		t.Error("the step was taken for ended")
+	}
+}
+
+func TestTheWordToGoForAnotherStepStartsNothing(t *testing.T) {
+	s := newStage(t, plain, plain)
+	s.take(request{Start: &start{}})
+	s.goStep(1)
+	if s.sys.n != 0 {
+		t.Error("a program was started")
+	}
+}
+
+func TestTheEndOfTheAgentKillsAndStartsNothingMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, plain, step{Argv: []string{"x"}, When: forge.WhenAlways})
+		s.m.alarm = newNaps()
+		in, exits := make(chan request), make(chan exit)
+		ended := make(chan executor.Outcome)
+		go func() { ended <- s.m.run(in, exits) }()
+		first := uint16(0)
+		in <- request{Start: &start{}}
+		in <- request{Go: &first}
+		close(in)
+		exits <- exit{id: 1, signal: 9}
+		exits <- exit{none: true, starts: 1}
+		<-ended
+		if s.sys.n != 1 || s.sys.kills == 0 {
+			t.Errorf("%d programs, %d kills", s.sys.n, s.sys.kills)
+		}
+	})
+}
+
+func TestAKillIsRepeatedUntilNothingLives(t *testing.T) {
+	s := newStage(t, plain)
+	s.take(request{Start: &start{}})
+	s.goStep(0)
+	s.take(request{Kill: true})
+	for range 3 {
+		s.m.look(s.m.wake())
+	}
+	if s.sys.kills != 4 {
+		t.Errorf("%d kills", s.sys.kills)
+	}
+	s.exit(exit{id: 1, signal: 9})
+	s.exit(exit{none: true, starts: 1})
+	s.ended(forge.Signal, 1)
+}

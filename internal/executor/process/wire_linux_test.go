@@ -1,0 +1,72 @@
+package process
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+func TestAMessageIsReadInWhateverPiecesItComes(t *testing.T) {
+	step := uint16(7)
+	want := []request{{Go: &step}, {Stop: forge.CancelUser}, {Start: &start{Secrets: []secret{{Env: "A", Value: []byte("\xff\x00")}}}}}
+	var all bytes.Buffer
+	for i := range want {
+		if err := writeMessage(&all, &want[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for size := 1; size < all.Len(); size++ {
+		m := newMessages(nil)
+		var got []request
+		for piece := all.Bytes(); len(piece) > 0; piece = piece[min(size, len(piece)):] {
+			m.feed(piece[:min(size, len(piece))])
+			for {
+				var q request
+				ok, err := m.take(&q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !ok {
+					break
+				}
+				got = append(got, q)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("pieces of %d bytes: %s", size, diff)
+		}
+	}
+}
+
+func TestAMessageThatIsTooLongIsRefusedBeforeItIsRead(t *testing.T) {
+	m := newMessages(nil)
+	m.feed(binary.BigEndian.AppendUint32(nil, maxMessage+1))
+	if _, err := m.take(&request{}); !errors.Is(err, errMessage) {
+		t.Errorf("take: %v", err)
+	}
+	big := request{Start: &start{Secrets: []secret{{Value: make([]byte, maxMessage)}}}}
+	if err := writeMessage(io.Discard, &big); !errors.Is(err, errMessage) {
+		t.Errorf("write: %v", err)
+	}
+}
+
+func FuzzMessagesNeverPanicNorReadBeyondTheirBound(f *testing.F) {
+	f.Add([]byte("\x00\x00\x00\x02{}"))
+	f.Add([]byte("\x00\x00\x00\x09{\"Stop\":1}"))
+	f.Add([]byte("\xff\xff\xff\xff"))
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		m := newMessages(bytes.NewReader(text))
+		for {
+			var q request
+			if m.next(&q) != nil {
+				return
+			}
+		}
+	})
+}

@@ -116,7 +116,7 @@ func (a *Agent) prepare(e core.Prepare) {
 }
 
 // keep notes that an attempt has something on the disk.
-func (a *Agent) keep(id forge.AttemptID, t *attempt.Attempt) {
+func (a *Agent) keep(id forge.AttemptID, t logged) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.kept[id] = t
@@ -183,7 +183,8 @@ func (a *Agent) sweep() (removed int, err error) {
 		err = errors.Join(err, listErr)
 	}
 	for _, entry := range entries {
-		if id, bad := forge.ParseID[forge.AttemptID](entry.Name()); bad == nil && !keep(id) {
+		id, bad := forge.ParseID[forge.AttemptID](entry.Name())
+		if _, reported := a.previous[id]; bad == nil && !reported && !keep(id) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
 		}
 	}
@@ -201,6 +202,7 @@ func (a *Agent) endLogs(id forge.AttemptID) {
 
 // cleanUp removes what is on the disk of an attempt that this process never prepared.
 func (a *Agent) cleanUp(id forge.AttemptID) {
+	a.sendLeft(id)
 	err := errors.Join(a.work.Remove(id), os.RemoveAll(a.spoolDir(id)))
 	a.cleanedUp(id, err)
 }

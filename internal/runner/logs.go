@@ -12,7 +12,6 @@ import (
 	"github.com/forgeyard/forgeyard/internal/ident"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
-	"github.com/forgeyard/forgeyard/internal/runner/attempt"
 	"github.com/forgeyard/forgeyard/internal/runner/core"
 	"github.com/forgeyard/forgeyard/internal/runner/logspool"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
@@ -26,15 +25,23 @@ const (
 	maxUnacked = 2 << 20
 	// ackWithin is how long acknowledgements may fail to come before what was sent is sent again, on a new stream.
 	ackWithin = 20 * time.Second
+	// leftWithin bounds the sending of what an earlier process has left of a log.
+	leftWithin = 30 * time.Second
 	// The wait before another stream is tried.
 	streamRetry    = 250 * time.Millisecond
 	maxStreamRetry = 10 * time.Second
 )
 
+// logged is whatever has a log: an attempt, or what an earlier process has left of one.
+type logged interface {
+	Context() forge.AttemptContext
+	Spool() *logspool.Spool // nil: there is no log
+}
+
 // logStream carries an attempt's log over one connection.
 type logStream struct {
 	conn   *conn
-	t      *attempt.Attempt
+	t      logged
 	cancel context.CancelFunc
 	acked  chan forge.LogSeq // the latest acknowledgement; has room for one
 	done   chan struct{}
@@ -55,7 +62,7 @@ func (a *Agent) streamLog(e core.StreamLog) {
 }
 
 // openLog begins to send the log of an attempt that has just been made, over the newest connection.
-func (a *Agent) openLog(t *attempt.Attempt, from forge.LogSeq) {
+func (a *Agent) openLog(t logged, from forge.LogSeq) {
 	if c := a.newest(); c != nil {
 		c.streamLog(t, from)
 	}
@@ -99,10 +106,11 @@ func (c *conn) logAcked(ack *forge.LogAck) {
 	}
 }
 
-// streamLog begins to send an attempt's log from a frame on. A stream that was there before is given up.
-func (c *conn) streamLog(t *attempt.Attempt, from forge.LogSeq) {
+// streamLog begins to send an attempt's log from a frame on. A stream that was there before is given up. What is returned closes when
+// no more is sent over this connection.
+func (c *conn) streamLog(t logged, from forge.LogSeq) <-chan struct{} {
 	if t.Spool() == nil || c.link == nil {
-		return
+		return ended
 	}
 	id := t.Context().Attempt
 	from = max(from, t.Spool().Acked())
@@ -113,7 +121,7 @@ func (c *conn) streamLog(t *attempt.Attempt, from forge.LogSeq) {
 	if c.closed {
 		c.mu.Unlock()
 		cancel()
-		return
+		return ended
 	}
 	c.logs[id] = s
 	c.mu.Unlock()
@@ -128,7 +136,15 @@ func (c *conn) streamLog(t *attempt.Attempt, from forge.LogSeq) {
 		}
 		s.run(ctx, from)
 	})
+	return s.done
 }
+
+// ended is what is over before it began.
+var ended = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
 
 // endLog gives up the stream of an attempt that is over.
 func (c *conn) endLog(id forge.AttemptID) {
@@ -317,4 +333,38 @@ func (s *logStream) write(stream io.Writer, frames []forge.LogFrame, sent *fligh
 	}
 	_, err := stream.Write(b)
 	return err
+}
+
+// leftover is the log that an earlier process has left of an attempt.
+type leftover struct {
+	tuple forge.AttemptContext
+	spool *logspool.Spool
+}
+
+func (l leftover) Context() forge.AttemptContext { return l.tuple }
+func (l leftover) Spool() *logspool.Spool        { return l.spool }
+
+// sendLeft sends what an earlier process has not sent of a log, before it is removed, if that can be done in a while: the
+// daemon takes the rest of the log of a lost attempt for some minutes. Case B39.
+func (a *Agent) sendLeft(id forge.AttemptID) {
+	tuple, known := a.previous[id]
+	c := a.newest()
+	if !known || c == nil {
+		return
+	}
+	spool, err := logspool.Reopen(a.spoolDir(id))
+	if err != nil {
+		return // it has left none
+	}
+	l := leftover{tuple, spool}
+	a.keep(id, l)
+	select {
+	case <-c.streamLog(l, spool.Acked()):
+	case <-time.After(leftWithin):
+	case <-a.life.Done():
+	}
+	c.endLog(id)
+	if err := spool.Close(); err != nil {
+		a.cfg.Log.Warn("a log spool was not closed", telemetry.KeyAttempt, id.String(), telemetry.KeyError, err)
+	}
 }

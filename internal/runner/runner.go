@@ -51,6 +51,8 @@ type Agent struct {
 	source  *trust.Source
 	roads   struct{ agents, recovery transport.Dialer }
 	linkCfg link.Config
+	// previous is what earlier processes held, whose logs may have to be sent. It does not change.
+	previous map[forge.AttemptID]forge.AttemptContext
 
 	// Of the loop.
 	core       *core.Agent
@@ -78,7 +80,7 @@ type Agent struct {
 	facts    capability.Facts
 	lastErr  string
 	lastWhy  string
-	kept     map[forge.AttemptID]*attempt.Attempt // with something on the disk; acknowledgements find their logs here
+	kept     map[forge.AttemptID]logged // with something on the disk; acknowledgements find their logs here
 }
 
 // New takes the state folder and looks at the machine. Run gives the folder back; an Agent that is not run is closed with
@@ -92,7 +94,7 @@ func New(ctx context.Context, cfg Config) (_ *Agent, err error) {
 	a := &Agent{
 		cfg: cfg, session: ident.New[forge.AgentSessionID](), policy: cfg.Lease,
 		conns: map[uint64]*conn{}, attempts: map[forge.AttemptID]*attempt.Attempt{}, logsFrom: map[forge.AttemptID]forge.LogSeq{},
-		kept: map[forge.AttemptID]*attempt.Attempt{}, inbox: make(chan func(), 256), moved: make(chan struct{}),
+		kept: map[forge.AttemptID]logged{}, inbox: make(chan func(), 256), moved: make(chan struct{}),
 	}
 	a.life, a.die = context.WithCancel(context.WithoutCancel(ctx))
 	if a.folder, err = localstate.Open(cfg.State); err != nil {
@@ -112,6 +114,10 @@ func New(ctx context.Context, cfg Config) (_ *Agent, err error) {
 	previous, err := a.folder.Load()
 	if err != nil {
 		return nil, err
+	}
+	a.previous = make(map[forge.AttemptID]forge.AttemptContext, len(previous))
+	for _, r := range previous {
+		a.previous[r.Context.Attempt] = r.Context
 	}
 	for _, q := range a.folder.Quarantined() {
 		cfg.Log.Warn("a file of the state folder was set aside", telemetry.KeyPath, q.File, telemetry.KeyError, q.Err)

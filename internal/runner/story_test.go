@@ -319,6 +319,37 @@ func TestAnAgentThatWasKilledReportsWhatItHeldAndCleansUp(t *testing.T) {
 	}
 }
 
+// TestWhatAForcedEndLeavesOfALogIsSentByTheNextProcess: case B39.
+func TestWhatAForcedEndLeavesOfALogIsSentByTheNextProcess(t *testing.T) {
+	wrote := make(chan struct{})
+	y := newYard(t, &runnertest.Machine{Run: func(ctx context.Context, w *runnertest.Workload) forge.Result {
+		<-wrote // until the daemon has heard that it runs, and is cut off
+		for range 64 {
+			w.Output.Write(forge.LogStdout, make([]byte, forge.MaxLogPayload))
+		}
+		wrote <- struct{}{}
+		<-ctx.Done()
+		return forge.Result{Class: forge.Succeeded}
+	}})
+	first := y.start(nil)
+	job := y.daemon.Offer(y.daemon.Synced(), spec())
+	runnertest.Await(y.daemon, "the job runs", func(m *forge.PhaseChange) bool { return m.Phase == forge.AttemptRunning })
+	y.daemon.Refuse(true)
+	y.daemon.Cut()
+	wrote <- struct{}{}
+	<-wrote
+	first.Force()
+	first.end(core.ExitForced)
+	if got := len(y.daemon.Log(job.Attempt).Output(forge.LogStdout)); got != 0 {
+		t.Fatalf("%d bytes came over a link that was cut", got)
+	}
+	y.daemon.Refuse(false)
+	y.start(nil)
+	y.daemon.Until("the rest of the log has come", func() bool {
+		return len(y.daemon.Log(job.Attempt).Output(forge.LogStdout)) == 64*forge.MaxLogPayload
+	})
+}
+
 // TestAStopWaitsForTheJobAndASecondOneDoesNot: case B37.
 func TestAStopWaitsForTheJobAndASecondOneDoesNot(t *testing.T) {
 	for _, forced := range []bool{false, true} {

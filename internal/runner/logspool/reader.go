@@ -7,9 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
@@ -145,36 +143,6 @@ func (r *Reader) open(g segment) error {
 			return fmt.Errorf("read log spool: %w", err)
 		}
 		r.off += headerBytes + int64(uint32(header[0])<<24|uint32(header[1])<<16|uint32(header[2])<<8|uint32(header[3]))
-	}
-	return nil
-}
-
-// Replay reads what a process that is no more has left in a folder: every whole frame, in order. A frame that was cut off
-// by the end of the process, and what follows it, is not there. The bytes are valid until yield returns.
-func Replay(dir string, yield func(forge.LogFrame) error) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("replay log spool: %w", err)
-	}
-	for _, e := range entries { // in order of their names, and so of their frames
-		first, err := strconv.ParseUint(e.Name(), 10, 64)
-		if err != nil {
-			continue
-		}
-		b, err := os.ReadFile(filepath.Join(dir, e.Name())) // a segment, a few MiB at the most
-		if err != nil {
-			return fmt.Errorf("replay log spool: %w", err)
-		}
-		for seq := forge.LogSeq(first); ; seq++ {
-			f, size, err := parseFrame(b, seq)
-			if err != nil || size == 0 {
-				break
-			}
-			if err := yield(f); err != nil {
-				return err
-			}
-			b = b[size:]
-		}
 	}
 	return nil
 }

@@ -409,6 +409,31 @@ func TestWhatAKilledProcessHasWrittenIsReadAgain(t *testing.T) {
 	}
 }
 
+// TestWhatAKilledProcessLeftIsSentByTheNext: case B39.
+func TestWhatAKilledProcessLeftIsSentByTheNext(t *testing.T) {
+	s, dir := create(t, logspool.Config{Bound: logspool.MinBound, Policy: logspool.Gap})
+	for i := range 12 {
+		s.Append(forge.LogStdout, bytes.Repeat([]byte{byte('a' + i)}, forge.MaxLogPayload), 1)
+	}
+	s.Ack(4) // the first file goes
+	left, err := logspool.Reopen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemon := newCopy()
+	daemon.next = left.Acked()
+	daemon.readAll(t, left, left.Acked())
+	if daemon.next != s.Next() || left.Acked() > 4 || left.Acked() == 1 {
+		t.Errorf("from %d to %d, want from at most 4 to %d", left.Acked(), daemon.next, s.Next())
+	}
+	if err := left.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := logspool.Reopen(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("reopened after its removal: %v", err)
+	}
+}
+
 // TestADiskThatTakesNothingCostsOutputAndSaysSo takes the folder away under the spool: T07 from the log's side.
 func TestADiskThatTakesNothingCostsOutputAndSaysSo(t *testing.T) {
 	s, dir := create(t, logspool.Config{})

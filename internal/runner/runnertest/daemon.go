@@ -46,6 +46,7 @@ type Daemon struct {
 	frames  []forge.Frame
 	logs    map[forge.AttemptID]*Log
 	holdLog bool
+	refuse  bool
 }
 
 // Conn is a connection of an agent.
@@ -95,6 +96,13 @@ func (d *Daemon) accept(ctx context.Context) {
 		road, err := d.listener.Accept(ctx)
 		if err != nil {
 			return
+		}
+		d.mu.Lock()
+		refuse := d.refuse
+		d.mu.Unlock()
+		if refuse {
+			road.Close(protocol.CloseCodeOf(forge.CloseOverloaded))
+			continue
 		}
 		d.tasks.Go(func() { d.serve(ctx, road) })
 	}
@@ -314,6 +322,9 @@ func (l Log) Output(stream forge.LogStream) []byte {
 
 // HoldLogAcks makes the daemon store frames and acknowledge none, or ends that.
 func (d *Daemon) HoldLogAcks(hold bool) { d.note(func() { d.holdLog = hold }) }
+
+// Refuse makes the daemon take no connection, or ends that.
+func (d *Daemon) Refuse(refuse bool) { d.note(func() { d.refuse = refuse }) }
 
 // Conns lists the connections that stand.
 func (d *Daemon) Conns() []*Conn {

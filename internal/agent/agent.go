@@ -38,7 +38,9 @@ type Options struct {
 	Labels     []string
 	Reserve    forge.Resources
 	Policy     forge.LocalPolicy
-	Grace      time.Duration // for running jobs once it is asked to stop; 0: as long as they take
+	Toolchains []string       // folders that come first in the PATH of jobs
+	Env        []forge.EnvVar // for every step
+	Grace      time.Duration  // for running jobs once it is asked to stop; 0: as long as they take
 	Version    string
 	Log        *slog.Logger // nil: silence
 }
@@ -201,7 +203,7 @@ func stopper(ctx context.Context, ended <-chan struct{}, a *runner.Agent, grace 
 func (o Options) config(roads *[]*quic.Dialer) runner.Config {
 	return runner.Config{
 		State: o.State, Endpoints: o.Endpoints, Slots: o.Slots, Labels: o.Labels, Reserve: o.Reserve, Policy: o.Policy,
-		Version: o.Version, Log: o.log(),
+		Env: o.Env, Version: o.Version, Log: o.log(),
 		Roads: func(roots trust.Roots, certificates *trust.Source) (agents, recovery transport.Dialer) {
 			client := trust.Client{Roots: roots, ServerName: o.ServerName, Certificates: certificates}
 			options := quic.Options{Log: o.log().With(telemetry.KeyComponent, "transport")}
@@ -211,7 +213,7 @@ func (o Options) config(roads *[]*quic.Dialer) runner.Config {
 			return known, unknown
 		},
 		Executors: func(state string) ([]executor.Executor, error) {
-			e, err := process.New(process.Config{State: state, Log: o.log().With(telemetry.KeyComponent, "executor")})
+			e, err := process.New(process.Config{State: state, Toolchains: o.Toolchains, Log: o.log().With(telemetry.KeyComponent, "executor")})
 			if err != nil {
 				return nil, err
 			}

@@ -34,9 +34,9 @@ func (a *app) follower(client *api.Client, run string, raw bool) *follower {
 var errLeft = errors.New("left")
 
 // toTheEnd follows the run until it has ended, and ends as it does. When ctx ends the run is cancelled and followed on;
-// when the program is forced it is left.
-func (f *follower) toTheEnd(ctx context.Context) error {
-	follow, leave := context.WithCancelCause(context.WithoutCancel(ctx))
+// when the program is forced it is left. Nothing is followed beyond the end of serving.
+func (f *follower) toTheEnd(ctx, serving context.Context) error {
+	follow, leave := context.WithCancelCause(serving)
 	defer leave(nil)
 	stop := context.AfterFunc(f.app.program.Force(), func() { leave(errLeft) })
 	defer stop()

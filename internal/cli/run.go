@@ -174,34 +174,34 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 		return err
 	}
 	if client != nil {
-		return a.submit(ctx, client, request, o)
+		return a.submit(ctx, context.WithoutCancel(ctx), client, request, o)
 	}
 	data, err := a.dataDir()
 	if err != nil {
 		return err
 	}
 	if endpoint := a.env.Local.Find(data); endpoint != "" {
-		return a.submitTo(ctx, endpoint, request, o)
+		return a.submitTo(ctx, context.WithoutCancel(ctx), endpoint, request, o)
 	}
 	if o.detach {
 		return console.Usage("--detach needs a daemon that goes on: name one with --server, or start one here with forgeyard up")
 	}
 	local := LocalOptions{Data: data, Log: telemetry.NewLogger(a.env.Stderr, slog.LevelError, telemetry.Text)}
-	// An interrupt cancels the run; the daemon that carries that out must live on meanwhile.
-	return a.env.Local.Run(context.WithoutCancel(ctx), a.program.Force(), local, func(_ context.Context, endpoint string) error {
-		return a.submitTo(ctx, endpoint, request, o)
+	return a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
+		return a.submitTo(ctx, serving, endpoint, request, o)
 	})
 }
 
-func (a *app) submitTo(ctx context.Context, endpoint string, request *api.RunRequest, o jobOptions) error {
+func (a *app) submitTo(ctx, serving context.Context, endpoint string, request *api.RunRequest, o jobOptions) error {
 	client, err := a.dial(endpoint)
 	if err != nil {
 		return err
 	}
-	return a.submit(ctx, client, request, o)
+	return a.submit(ctx, serving, client, request, o)
 }
 
-func (a *app) submit(ctx context.Context, client *api.Client, request *api.RunRequest, o jobOptions) error {
+// submit starts a run and follows it. The end of ctx is the user's interrupt, that of serving the daemon's.
+func (a *app) submit(ctx, serving context.Context, client *api.Client, request *api.RunRequest, o jobOptions) error {
 	run, err := submitOnce(ctx, client, request)
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (a *app) submit(ctx context.Context, client *api.Client, request *api.RunRe
 	}
 	a.note("run %s", run.ID)
 	f := a.follower(client, run.ID, o.raw)
-	return f.toTheEnd(ctx)
+	return f.toTheEnd(ctx, serving)
 }
 
 // submitTries bounds how often a submission whose fate is unknown is repeated.

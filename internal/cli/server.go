@@ -21,8 +21,10 @@ import (
 type Local interface {
 	// Find returns the endpoint of the process that owns a data folder, or "" if nobody does.
 	Find(data string) string
-	// Run starts both, calls use with the daemon's endpoint once they are ready, and stops them when use has returned.
-	// force ends waiting for jobs while stopping. It returns the error of use before its own.
+	// Run starts both, calls use with the daemon's endpoint once they are ready, and stops them when use has returned and the
+	// runs of other processes have ended. The end of ctx ends that waiting and nothing else: an interrupt cancels a run, and
+	// daemon and agent must live on to carry that out. force ends all waiting for jobs. The context of use ends when daemon
+	// or agent do. The error of use comes before its own.
 	Run(ctx, force context.Context, o LocalOptions, use func(ctx context.Context, endpoint string) error) error
 }
 

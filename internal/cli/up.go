@@ -53,10 +53,13 @@ func (a *app) up(ctx context.Context, listen string, log *slog.Logger) error {
 		return program.Exit(program.CodeFailed, fmt.Errorf("another process serves %s already, at %s", data, endpoint))
 	}
 	local := LocalOptions{Data: data, Listen: listen, Log: log}
-	return a.env.Local.Run(context.WithoutCancel(ctx), a.program.Force(), local, func(_ context.Context, endpoint string) error {
+	return a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
 		fmt.Fprintln(a.env.Stdout, "ready", endpoint)
-		<-ctx.Done()
-		a.note("stopping; running jobs may finish, a second signal ends them")
+		select {
+		case <-ctx.Done():
+			a.note("stopping; running jobs may finish, a second signal ends them")
+		case <-serving.Done():
+		}
 		return nil
 	})
 }

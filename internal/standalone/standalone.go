@@ -1,0 +1,285 @@
+// Package standalone is daemon and agent in one process: real QUIC with mutual TLS on loopback, a real store, a CA in the
+// data folder. Nothing is short-cut, so what runs here runs the same on many machines.
+//
+//	DATA/daemon   the daemon's folder, with http.sock, by which other processes of this user find it
+//	DATA/agent    the agent's state folder; it enrols itself the first time
+//
+// A folder has one owner. Who comes second asks the first one (Find), and the owner goes on until the runs of the others
+// have ended, too.
+//
+// Jobs run as this user and are confined by nothing; the agent here allows that, because whoever can start it can run
+// anything anyway.
+//
+// Run owns the goroutines of daemon and agent. All have ended when it returns: first the agent, then the daemon.
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/agent"
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/cli"
+	"github.com/forgeyard/forgeyard/internal/daemon"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
+	"github.com/forgeyard/forgeyard/internal/trust"
+)
+
+// Bounds of waiting.
+const (
+	findWithin = 2 * time.Second        // for the owner of a folder to answer
+	handOver   = 15 * time.Second       // for a folder's new owner to answer, or its old one to let go
+	lookEvery  = 200 * time.Millisecond // at what nobody tells about
+)
+
+// Yard starts daemon and agent. It implements cli.Local.
+type Yard struct {
+	Version string
+	Getenv  func(string) string
+}
+
+// Find returns the endpoint of the process that owns a data folder, or "" if nobody does.
+func (Yard) Find(data string) string {
+	socket := filepath.Join(data, "daemon", "http.sock")
+	if _, err := os.Stat(socket); err != nil {
+		return ""
+	}
+	client, err := api.NewClient("unix://"+socket, api.Options{Timeout: findWithin})
+	if err != nil {
+		return ""
+	}
+	defer client.Close()
+	if _, err := client.Version(context.Background()); err != nil {
+		return ""
+	}
+	return "unix://" + socket
+}
+
+// errDone is the cause with which daemon and agent are stopped.
+var errDone = errors.New("done")
+
+// Run implements cli.Local.
+func (y Yard) Run(ctx, force context.Context, o cli.LocalOptions, use func(context.Context, string) error) error {
+	err := y.own(ctx, force, o, use)
+	if !errors.Is(err, store.ErrLocked) {
+		return err
+	}
+	// Somebody was faster, or is on the way out.
+	if endpoint := y.await(ctx, o.Data); endpoint != "" {
+		return use(context.WithoutCancel(ctx), endpoint)
+	}
+	return err
+}
+
+// await waits for the owner of a folder to answer.
+func (y Yard) await(ctx context.Context, data string) string {
+	ctx, cancel := context.WithTimeout(ctx, handOver)
+	defer cancel()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		if endpoint := y.Find(data); endpoint != "" {
+			return endpoint
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-tick.C:
+		}
+	}
+}
+
+// A part is the daemon or the agent.
+type part struct {
+	stop  context.CancelCauseFunc
+	ended chan struct{}
+	err   error // once ended is closed
+}
+
+// start runs a part. Its end by itself ends whoever uses it.
+func start(ctx context.Context, name string, end context.CancelCauseFunc, run func(context.Context) error) *part {
+	ctx, stop := context.WithCancelCause(ctx)
+	p := &part{stop: stop, ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		if p.err = run(ctx); p.err != nil {
+			p.err = fmt.Errorf("%s: %w", name, p.err)
+		}
+		end(errors.Join(p.err, fmt.Errorf("%s has ended", name)))
+	}()
+	return p
+}
+
+// close stops a part and waits for it.
+func (p *part) close() error {
+	p.stop(errDone)
+	<-p.ended
+	return p.err
+}
+
+// own makes this process the owner of the folder for as long as use takes.
+func (y Yard) own(ctx, force context.Context, o cli.LocalOptions, use func(context.Context, string) error) (err error) {
+	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	d, err := daemon.New(y.daemonConfig(o))
+	if err != nil {
+		return err
+	}
+	serving := start(context.WithoutCancel(ctx), "daemon", end, d.Run)
+	defer func() { err = errors.Join(err, serving.close()) }()
+	select {
+	case <-d.Ready():
+	case <-serving.ended:
+		return nil // its error is joined
+	}
+	at := d.Addresses()
+	if at.Socket == "" {
+		return fmt.Errorf("the path of the data folder %s is too long for a socket in it; use a shorter one: --data DIR", o.Data)
+	}
+	client, err := api.NewClient(at.Socket, api.Options{})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	settings := y.agentOptions(o, at.Agents)
+	if err := y.enrol(base, client, settings, at); err != nil {
+		return err
+	}
+	working := start(context.WithoutCancel(ctx), "agent", end, func(ctx context.Context) error { return agent.Run(ctx, force, settings) })
+	defer func() { err = errors.Join(err, quiet(working.close(), force)) }()
+	err = use(base, at.Socket)
+	if cause := context.Cause(base); cause != nil {
+		return cause
+	}
+	othersEnd(ctx, force, base, client, o.Log)
+	return err
+}
+
+// quiet drops the error of an agent that was forced to stop, because that was asked for.
+func quiet(err error, force context.Context) error {
+	if force.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (y Yard) daemonConfig(o cli.LocalOptions) daemon.Config {
+	http := o.Listen
+	if http == "" {
+		http = daemon.NoHTTP
+	}
+	return daemon.Config{
+		Dir: filepath.Join(o.Data, "daemon"), Listen: "127.0.0.1:0", HTTP: http, Version: y.Version,
+		Log: o.Log.With(telemetry.KeyComponent, "daemon"),
+	}
+}
+
+// The runner here.
+const runnerName = "local"
+
+func (y Yard) agentOptions(o cli.LocalOptions, endpoint string) agent.Options {
+	return agent.Options{
+		State: filepath.Join(o.Data, "agent"), Endpoints: []string{endpoint}, Slots: runtime.NumCPU(), Version: y.Version,
+		Policy:     forge.LocalPolicy{AllowHostNetwork: true, AllowUnconfined: true},
+		Toolchains: y.toolchains(), Env: y.passed(), Log: o.Log.With(telemetry.KeyComponent, "agent"),
+	}
+}
+
+// toolchains are the folders of this user's PATH (D12).
+func (y Yard) toolchains() []string {
+	var dirs []string
+	for _, dir := range filepath.SplitList(y.Getenv("PATH")) {
+		if filepath.IsAbs(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// passed are the variables of this user's environment that jobs get (D12).
+func (y Yard) passed() []forge.EnvVar {
+	var env []forge.EnvVar
+	for _, name := range []string{
+		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE",
+		"GOPROXY", "GOFLAGS", "GOSUMDB", "npm_config_registry", "PIP_INDEX_URL",
+	} {
+		if value := y.Getenv(name); value != "" {
+			env = append(env, forge.EnvVar{Name: name, Value: value})
+		}
+	}
+	return env
+}
+
+// enrol makes the agent a runner of the daemon, the first time.
+func (y Yard) enrol(ctx context.Context, client *api.Client, o agent.Options, at daemon.Addresses) error {
+	id, ok, err := agent.Enrolled(o.State)
+	if err != nil {
+		return err
+	}
+	if ok {
+		ca, err := trust.ParseFingerprint(at.Fingerprint)
+		if err == nil && !id.Roots().Has(ca) {
+			return fmt.Errorf("the agent in %s belongs to another daemon; move that folder away, and a new agent is made", o.State)
+		}
+		return err
+	}
+	slots := uint32(o.Slots)
+	made, err := client.CreateToken(ctx, &api.TokenRequest{Name: runnerName, Slots: &slots})
+	if err != nil {
+		return fmt.Errorf("make a token for the agent: %w", err)
+	}
+	token, err := trust.ParseToken([]byte(made.Token))
+	if err != nil {
+		return err
+	}
+	defer token.Wipe()
+	_, err = agent.Enroll(ctx, o, token, runnerName)
+	return err
+}
+
+// othersEnd waits until the runs of other processes have ended, or nobody wants to wait.
+func othersEnd(ctx, force, base context.Context, client *api.Client, log *slog.Logger) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		busy, err := unfinished(base, client)
+		if err != nil {
+			log.Warn("cannot see whether others still have runs here", telemetry.KeyError, err)
+			return
+		}
+		if !busy {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-force.Done():
+			return
+		case <-base.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// unfinished reports whether any run has not ended.
+func unfinished(ctx context.Context, client *api.Client) (bool, error) {
+	for _, state := range []string{"Planned", "Running"} {
+		list, err := client.Runs(ctx, api.RunFilter{State: state}, api.Page{Limit: 1})
+		if err != nil {
+			return false, err
+		}
+		if len(list.Items) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -96,3 +96,17 @@ func (c *Control) IsConnected(runner forge.RunnerID) (forge.AgentSessionID, bool
 	l, ok := c.fleet.live[runner]
 	return l.session, ok
 }
+
+// Connections counts the runners that are connected and in step.
+func (c *Control) Connections() int {
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	return len(c.fleet.live)
+}
+
+// Waiting counts the jobs that waited for a runner when the loop last looked.
+func (c *Control) Waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waits)
+}

@@ -95,6 +95,6 @@ const (
 	reportEvery  = time.Minute      // health, where nothing has changed
 	sweepEvery   = 10 * time.Minute // workspaces that a clean-up could not remove
 	renewAgain   = 5 * time.Minute  // where no answer came
-	leaveWithin  = 10 * time.Second // for workloads to be dead when the process ends
+	leaveWithin  = 8 * time.Second  // for workloads to be dead when the process ends: less than a second signal leaves us
 	secretWithin = 10 * time.Second // for one try to get a secret
 )

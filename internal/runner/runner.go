@@ -72,6 +72,8 @@ type Agent struct {
 	tasks sync.WaitGroup
 	disk  disk
 
+	saving sync.Mutex // one identity after the other goes to the disk and into use
+
 	mu       sync.Mutex
 	identity *trust.Identity
 	current  *conn // the newest that stood

@@ -25,6 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	supervise()
 	if err := os.Setenv("PATH", ""); err != nil { // no time is spent on asking tools for their versions
 		panic(err)
 	}

@@ -156,13 +156,15 @@ func (a *Agent) renewed(w *agentv1.CertificateIssuedV1) {
 
 // become stores an identity, and only then uses it.
 func (a *Agent) become(id *trust.Identity) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.saving.Lock()
+	defer a.saving.Unlock()
 	if err := a.trust.Save(id); err != nil {
 		return err
 	}
-	a.identity = id
 	a.source.Set(id.TLS())
+	a.mu.Lock()
+	a.identity = id
+	a.mu.Unlock()
 	a.cfg.Log.Info("this runner has a new certificate", "expires", id.Leaf().NotAfter)
 	return nil
 }

@@ -143,6 +143,8 @@ type Server struct {
 	waiting  []func()
 	last     core.ConnID
 	closing  bool
+	audits   map[auditKey]int // since audited
+	audited  forge.Instant
 	origin   *conn // whose event is being handled, if anybody's
 	events   chan func()
 	loopEnd  chan struct{}
@@ -185,7 +187,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, boot: clock.Boot, core: core.New(core.Config{Policy: cfg.Policy, Seed: ident.Seed()}),
-		conns: map[core.ConnID]*conn{}, events: make(chan func(), 256), loopEnd: make(chan struct{}),
+		conns: map[core.ConnID]*conn{}, audits: map[auditKey]int{}, events: make(chan func(), 256), loopEnd: make(chan struct{}),
 		places: make(chan struct{}, MaxConns), budget: semaphore.NewWeighted(MaxLogBytes),
 		seats: map[forge.RunnerID][]*seat{}, voices: map[forge.RunnerID]*conn{},
 	}

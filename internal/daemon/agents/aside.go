@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
-	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/enroll"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/link"
@@ -16,7 +15,7 @@ import (
 
 // What the domain has no value for does not go through the core: health and certificates are not about authority.
 
-// HealthEvery is how often reports of one runner are written down that say the same or come in a flood.
+// HealthEvery is how often reports of one runner are written down that say the same.
 const HealthEvery = 10 * time.Second
 
 // aside handles a message that is not the core's.
@@ -36,18 +35,13 @@ func (s *Server) keepHealth(c *conn, h forge.Health) {
 	if s.voice(c.runner) == c {
 		s.cfg.Control.Health(c.runner, h)
 	}
-	now, w := s.boot(), &c.wrote
-	if w.healthAt != 0 && w.health.Status == h.Status && now.Sub(w.healthAt) < HealthEvery {
+	now := s.boot()
+	if c.healthAt != 0 && c.health == h.Status && now.Sub(c.healthAt) < HealthEvery {
 		return
 	}
-	w.health, w.healthAt = h, now
-	s.launch(func() core.Event {
-		err := s.cfg.Store.Update(s.work, store.ClassRest, func(tx *store.Tx) error { return tx.SetHealth(c.runner, h) })
-		if err != nil {
-			s.lost("health", c.runner, err)
-		}
-		return nil
-	})
+	c.health, c.healthAt = h.Status, now
+	c.pending.health = &h
+	s.report(c)
 }
 
 // renew makes the next certificate, one at a time for a connection: the rest is refused rather than queued.

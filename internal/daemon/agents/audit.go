@@ -3,6 +3,7 @@ package agents
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
@@ -10,6 +11,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/link"
 	"github.com/forgeyard/forgeyard/internal/protocol"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
 	"github.com/forgeyard/forgeyard/internal/trust"
 )
 
@@ -50,6 +52,44 @@ func auditOf(e core.Audit) store.AuditEvent {
 		event.Subject = cmd.Item.Context.Attempt.String()
 	}
 	return event
+}
+
+// Bounds of the audit log: what one runner does again and again is one entry in the daemon's log, not a full disk.
+const (
+	auditsPerRunner = 20 // of a kind, within auditWindow
+	auditWindow     = time.Minute
+)
+
+// auditKey is what audit events are counted by.
+type auditKey struct {
+	runner forge.RunnerID
+	kind   string
+}
+
+// audit writes an event down, unless it is one too many of its kind. It is called by the loop.
+func (s *Server) audit(e store.AuditEvent) {
+	if now := s.boot(); now.Sub(s.audited) >= auditWindow {
+		s.audited = now
+		clear(s.audits)
+	}
+	key := auditKey{e.Runner, e.Kind}
+	s.audits[key]++
+	s.cfg.Metrics.audit(e.Kind)
+	switch n := s.audits[key]; {
+	case n == auditsPerRunner+1:
+		s.cfg.Log.Warn("audit events of this kind are only counted for a while", "kind", e.Kind, telemetry.KeyRunner, e.Runner.String())
+		return
+	case n > auditsPerRunner:
+		return
+	}
+	s.cfg.Log.Warn("audit", "kind", e.Kind, telemetry.KeyRunner, e.Runner.String(), "subject", e.Subject, "detail", e.Detail)
+	s.launch(func() core.Event {
+		err := s.cfg.Store.Update(s.work, store.ClassRest, func(tx *store.Tx) error { return tx.AppendAudit(e) })
+		if err != nil {
+			s.cfg.Log.Error("an audit event was not written down", "kind", e.Kind, telemetry.KeyRunner, e.Runner.String(), telemetry.KeyError, err)
+		}
+		return nil
+	})
 }
 
 // foreign records that an agent asked for an attempt that is not its own.

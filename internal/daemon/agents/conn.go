@@ -38,11 +38,16 @@ type conn struct {
 	renewing atomic.Bool // a certificate is being made
 
 	// Of the loop.
-	held     int // frames that the core has and did not answer
-	register *forge.Register
-	beat     *forge.Heartbeat
-	wrote    written
-	idle     chan struct{} // closed when held is zero; nil while nobody asks
+	held      int // frames that the core has and did not answer
+	register  *forge.Register
+	beat      *forge.Heartbeat
+	pending   reports
+	reporting bool                  // some are being written down
+	load      forge.ResourceSummary // that was written down last, and when
+	loadAt    forge.Instant
+	health    forge.HealthStatus // likewise
+	healthAt  forge.Instant
+	idle      chan struct{} // closed when held is zero; nil while nobody asks
 
 	mu      sync.Mutex
 	session forge.AgentSessionID // once it has asked to register

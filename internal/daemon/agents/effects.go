@@ -37,7 +37,10 @@ func (s *Server) carryOut(effect core.Effect) {
 	case core.Audit:
 		s.audit(auditOf(e))
 	case core.Capabilities:
-		s.launch(func() core.Event { s.keepCapabilities(e.Runner, e.Update); return nil })
+		if c := s.origin; c != nil {
+			c.pending.capabilities = e.Update
+			s.report(c)
+		}
 	}
 }
 
@@ -106,35 +109,10 @@ func (s *Server) accepted(c *conn) {
 		return
 	}
 	c.register = nil
-	s.launch(func() core.Event {
-		s.keepCapabilities(c.runner, &forge.CapabilityUpdate{
-			Runner: r.Runner, Session: r.Session, Capabilities: r.Capabilities, CapabilityDigest: r.CapabilityDigest,
-		})
-		return nil
-	})
-}
-
-// keepCapabilities writes a snapshot down where it is not the one that is known.
-func (s *Server) keepCapabilities(runner forge.RunnerID, u *forge.CapabilityUpdate) {
-	err := s.cfg.Store.Update(s.work, store.ClassRest, func(tx *store.Tx) error {
-		known, err := tx.Runner(runner)
-		if err != nil || known.CapabilitiesAt != 0 && known.CapabilityID == u.CapabilityDigest {
-			return err
-		}
-		return tx.SetCapabilities(runner, u.Capabilities, u.CapabilityDigest)
-	})
-	if err != nil {
-		s.lost("capabilities", runner, err)
-		return
+	c.pending.capabilities = &forge.CapabilityUpdate{
+		Runner: r.Runner, Session: r.Session, Capabilities: r.Capabilities, CapabilityDigest: r.CapabilityDigest,
 	}
-	s.post(func() { s.cfg.Control.Capabilities(runner) })
-}
-
-// lost notes that something about a runner was not written down. It is said again later.
-func (s *Server) lost(what string, runner forge.RunnerID, err error) {
-	if s.work.Err() == nil {
-		s.cfg.Log.Warn("not written down", "what", what, telemetry.KeyRunner, runner.String(), telemetry.KeyError, err)
-	}
+	s.report(c)
 }
 
 // sendOffer reads the bytes of an offered spec and sends them. Where that fails, the offer expires.
@@ -159,15 +137,3 @@ func (s *Server) sendOffer(c *conn, e core.SendOffer) {
 }
 
 var errLongSpec = errors.New("its spec is too long for an offer")
-
-// audit writes an event down. It is called by the loop.
-func (s *Server) audit(e store.AuditEvent) {
-	s.cfg.Log.Warn("audit", "kind", e.Kind, telemetry.KeyRunner, e.Runner.String(), "subject", e.Subject, "detail", e.Detail)
-	s.launch(func() core.Event {
-		err := s.cfg.Store.Update(s.work, store.ClassRest, func(tx *store.Tx) error { return tx.AppendAudit(e) })
-		if err != nil {
-			s.lost("audit event "+e.Kind, e.Runner, err)
-		}
-		return nil
-	})
-}

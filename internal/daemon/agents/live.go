@@ -6,19 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
-	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 )
-
-// written is what the store has of a runner's reports.
-type written struct {
-	summary   forge.ResourceSummary
-	summaryAt forge.Instant
-	healthAt  forge.Instant
-	health    forge.Health
-}
 
 // inStep follows a resync: the runner takes work from now on. It is called by the loop.
 func (s *Server) inStep(c *conn) {
@@ -49,18 +39,13 @@ func (s *Server) renewed(c *conn) {
 		return
 	}
 	s.cfg.Control.Heartbeat(c.runner, m.State, m.Resources)
-	now, w := s.boot(), &c.wrote
-	if w.summaryAt != 0 && m.Resources.Pressure == w.summary.Pressure && now.Sub(w.summaryAt) < SummaryEvery {
+	now := s.boot()
+	if c.loadAt != 0 && m.Resources.Pressure == c.load.Pressure && now.Sub(c.loadAt) < SummaryEvery {
 		return
 	}
-	w.summary, w.summaryAt = m.Resources, now
-	s.launch(func() core.Event {
-		err := s.cfg.Store.Update(s.work, store.ClassRest, func(tx *store.Tx) error { return tx.SetSummary(c.runner, m.Resources) })
-		if err != nil {
-			s.lost("load", c.runner, err)
-		}
-		return nil
-	})
+	c.load, c.loadAt = m.Resources, now
+	c.pending.load = &m.Resources
+	s.report(c)
 }
 
 // Session is one connection, for people.

@@ -1,6 +1,9 @@
 package agents
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -14,7 +17,7 @@ type Metrics struct {
 	total, errors, fenced        *telemetry.Counter
 	failures, closes             *telemetry.Counter
 	messages, bytes, opens       *telemetry.Counter
-	logBytes                     *telemetry.Counter
+	logBytes, audits             *telemetry.Counter
 	handshakes                   *telemetry.Histogram
 }
 
@@ -24,7 +27,7 @@ func NewMetrics(m *telemetry.Metrics) *Metrics {
 	for f := protocol.FamilySession; f <= protocol.FamilyDevice; f++ {
 		families = append(families, f.String())
 	}
-	for f := protocol.FaultMalformed; f.String()[:min(7, len(f.String()))] != "unknown"; f++ {
+	for f := protocol.FaultMalformed; !strings.HasPrefix(f.String(), "unknown"); f++ {
 		faults = append(faults, f.String())
 	}
 	for r := forge.CloseNormal; r.Valid(); r++ {
@@ -51,6 +54,8 @@ func NewMetrics(m *telemetry.Metrics) *Metrics {
 		bytes:    m.Counter("forgeyard_transport_control_bytes_total", "Bytes of control streams.", direction),
 		opens:    m.Counter("forgeyard_transport_streams_total", "Streams that agents have opened.", telemetry.Label{Name: "kind", Values: kinds}),
 		logBytes: m.Counter("forgeyard_transport_log_bytes_total", "Bytes of logs that were stored."),
+		audits: m.Counter("forgeyard_transport_audit_events_total", "Audit events that agents have caused.",
+			telemetry.Label{Name: "kind", Values: append(slices.Sorted(maps.Values(auditNames)), auditViolation)}),
 		handshakes: m.Histogram("forgeyard_transport_handshake_seconds", "From a connection to its common version.",
 			[]float64{.001, .005, .02, .1, .5, 2, 10}),
 	}
@@ -127,5 +132,11 @@ func (m *Metrics) opened(kind protocol.StreamKind) {
 func (m *Metrics) logged(bytes int) {
 	if m != nil {
 		m.logBytes.Add(uint64(bytes))
+	}
+}
+
+func (m *Metrics) audit(kind string) {
+	if m != nil {
+		m.audits.Inc(kind)
 	}
 }

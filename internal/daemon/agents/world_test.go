@@ -346,14 +346,19 @@ func (p *process) say(m forge.Message) forge.MessageID {
 	return id
 }
 
-func (p *process) register() {
-	p.w.t.Helper()
-	p.seq++
-	caps := forge.Capabilities{
+// machine is what an agent's machine can do.
+func machine() forge.Capabilities {
+	return forge.Capabilities{
 		SchemaVersion: forge.CapabilitySchema, Platform: forge.Platform{OS: "linux", Arch: "amd64"},
 		Resources: forge.Resources{CPU: 8000, Memory: 8 * forge.GiB, Disk: forge.TiB, Slots: 4},
 		Sandboxes: []forge.Sandbox{{Kind: forge.SandboxProcess}},
 	}
+}
+
+func (p *process) register() {
+	p.w.t.Helper()
+	p.seq++
+	caps := machine()
 	p.say(&forge.Register{
 		Runner: p.runner, Session: p.session, StateFolder: p.folder, Boot: p.boot, StartCounter: p.starts, TransportSeq: p.seq,
 		Version: "0.1", Capabilities: caps, CapabilityDigest: caps.Digest(),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
+	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/enroll"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
@@ -41,6 +42,8 @@ type conn struct {
 	held      int // frames that the core has and did not answer
 	register  *forge.Register
 	beat      *forge.Heartbeat
+	snapshot  digest.Digest // of the capabilities that it has sent
+	asked     digest.Digest // of those that it was asked for
 	pending   reports
 	reporting bool                  // some are being written down
 	load      forge.ResourceSummary // that was written down last, and when

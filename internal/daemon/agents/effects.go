@@ -38,8 +38,7 @@ func (s *Server) carryOut(effect core.Effect) {
 		s.audit(auditOf(e))
 	case core.Capabilities:
 		if c := s.origin; c != nil {
-			c.pending.capabilities = e.Update
-			s.report(c)
+			s.snapshot(c, e.Update)
 		}
 	}
 }
@@ -109,9 +108,14 @@ func (s *Server) accepted(c *conn) {
 		return
 	}
 	c.register = nil
-	c.pending.capabilities = &forge.CapabilityUpdate{
+	s.snapshot(c, &forge.CapabilityUpdate{
 		Runner: r.Runner, Session: r.Session, Capabilities: r.Capabilities, CapabilityDigest: r.CapabilityDigest,
-	}
+	})
+}
+
+// snapshot takes in what an agent says that its machine can do.
+func (s *Server) snapshot(c *conn, u *forge.CapabilityUpdate) {
+	c.snapshot, c.pending.capabilities = u.CapabilityDigest, u
 	s.report(c)
 }
 

@@ -31,11 +31,19 @@ func (s *Server) outOfStep(c *conn) {
 	}
 }
 
-// renewed follows a heartbeat that was answered. It is called by the loop. The load is written down where it is another
+// renewed follows a heartbeat that was answered. It is called by the loop. An agent whose snapshot is another one than is
+// known here is asked for it (09§236). The load is written down where it is another
 // kind of load, and else rarely: no disk should feel how many agents there are.
 func (s *Server) renewed(c *conn) {
 	m := c.beat
-	if m == nil || m.Resources == (forge.ResourceSummary{}) {
+	if m == nil {
+		return
+	}
+	if d := m.CapabilityDigest; !d.IsZero() && d != c.snapshot && d != c.asked {
+		c.asked = d // once: it is on its way, or this agent cannot
+		s.push(c, outgoing{frame: forge.Frame{ID: newMessageID(), Body: &forge.RefreshCapabilities{}}})
+	}
+	if m.Resources == (forge.ResourceSummary{}) {
 		return
 	}
 	s.cfg.Control.Heartbeat(c.runner, m.State, m.Resources)

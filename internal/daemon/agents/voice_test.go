@@ -10,6 +10,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/agents"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/enroll"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
@@ -261,5 +262,39 @@ func TestACertificateIsRenewedOrRefused(t *testing.T) {
 	}
 	if m, ok := ask("bad").Domain.(*forge.Error); !ok || m.Code != forge.ErrorRefused {
 		t.Errorf("%+v", m)
+	}
+}
+
+// Row 07-A03: an agent whose capabilities are not those that are known is asked for them, once.
+func TestCapabilitiesThatAreNotKnownAreAskedFor(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	p := w.process(w.runner(1))
+	p.connect()
+	beat := func(d digest.Digest) (refresh int) {
+		p.nonce++
+		p.say(&forge.Heartbeat{Runner: p.runner, Session: p.session, Nonce: p.nonce, State: forge.AgentOnline, CapabilityDigest: d})
+		for {
+			switch m := p.heard().Domain.(type) {
+			case *forge.RefreshCapabilities:
+				refresh++
+			case *forge.HeartbeatAck:
+				if m.Nonce == p.nonce {
+					return refresh
+				}
+			}
+		}
+	}
+	other := machine()
+	other.Labels = []string{"site=b"}
+	if n := beat(machine().Digest()); n != 0 {
+		t.Errorf("asked %d times for what is known", n)
+	}
+	if n := beat(other.Digest()) + beat(other.Digest()); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+	p.say(&forge.CapabilityUpdate{Runner: p.runner, Session: p.session, Capabilities: other, CapabilityDigest: other.Digest()})
+	if n := beat(other.Digest()); n != 0 {
+		t.Errorf("asked %d times for what has come", n)
 	}
 }

@@ -170,6 +170,9 @@ func TestTheDocumentsNumberVerdictsAndAnswersAsTheCode(t *testing.T) {
 	}{
 		{"leases.md", "verdict", func(n int) string { return agentv1.VerdictV1(n).String() }},
 		{"leases.md", "answer", func(n int) string { return agentv1.AnswerV1(n).String() }},
+		{"heartbeat.md", "pressure", func(n int) string { return agentv1.PressureV1(n).String() }},
+		{"heartbeat.md", "status", func(n int) string { return agentv1.HealthStatusV1(n).String() }},
+		{"heartbeat.md", "check", func(n int) string { return agentv1.HealthCheckV1(n).String() }},
 		{"reconnect.md", "decision", func(n int) string { return agentv1.RecoveryVerdictV1(n).String() }},
 	} {
 		rows := table(t, test.document, test.column)

@@ -3,8 +3,11 @@ package inmem_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -99,5 +102,36 @@ func TestABrokenConnectionEndsWithoutAReason(t *testing.T) {
 		if r := reason(context.Cause(c.Context())); r != forge.CloseLost {
 			t.Errorf("it ends with %v", r)
 		}
+	}
+}
+
+func TestWhatIsUnreadIsBoundedByBothWindows(t *testing.T) {
+	a, b := inmem.Pair(inmem.Limits{StreamWindow: 60, ConnWindow: 100}, transport.Peer{}, transport.Peer{})
+	defer a.Close(0)
+	for i, want := range []int{60, 40, 0} {
+		s, err := a.OpenSendStream(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.SetWriteDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.Write(make([]byte, 1000)); n != want || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("stream %d takes %d bytes, %v", i, n, err)
+		}
+	}
+	r, err := b.AcceptReceiveStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(r, make([]byte, 30)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := a.OpenSendStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.Write(make([]byte, 30)); n != 30 || err != nil {
+		t.Errorf("after a read of 30 bytes a stream takes %d, %v", n, err)
 	}
 }

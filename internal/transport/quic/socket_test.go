@@ -14,15 +14,19 @@ import (
 	"github.com/forgeyard/forgeyard/internal/transport/quic"
 )
 
-// deaf is a socket that can be muted: what it is given to send vanishes.
+// deaf is a socket that can be muted: what it is given to send vanishes. It counts the Retry packets among that.
 type deaf struct {
 	*net.UDPConn
-	muted atomic.Bool
+	muted   atomic.Bool
+	retries atomic.Int64
 }
 
 func (d *deaf) mute() { d.muted.Store(true) }
 
 func (d *deaf) WriteTo(b []byte, addr net.Addr) (int, error) {
+	if b[0]&0xf0 == 0xf0 { // a long header of the kind Retry
+		d.retries.Add(1)
+	}
 	if d.muted.Load() {
 		return len(b), nil
 	}

@@ -64,6 +64,20 @@ func (m *Model) clone() *Model {
 	}}
 }
 
+// renewals are those of a lease, or none.
+func (m *Model) renewals(lease forge.LeaseID) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rows.leases[lease].Renewals
+}
+
+// seal is that of an attempt's log, or none.
+func (m *Model) seal(attempt forge.AttemptID) forge.LogSeal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rows.logs[attempt].Seal
+}
+
 // MakeRunner implements Rules.
 func (m *Model) MakeRunner(_ context.Context, n store.NewRunner) error {
 	m.mu.Lock()

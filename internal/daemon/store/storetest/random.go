@@ -1,16 +1,23 @@
 package storetest
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
+
+// dice draw evenly, which is what brings histories far: rapid draws their seed.
+type dice struct{ *rand.Rand }
+
+// between draws from low to high, both included.
+func (d dice) between(low, high int) int { return low + d.IntN(high-low+1) }
+
+func one[T any](d dice, list []T) T { return list[d.IntN(len(list))] }
 
 // world is a small place in which random commands meet: few runners, processes and jobs, so that they get into each
 // other's way, and ids that are mostly right.
@@ -23,6 +30,7 @@ type world struct {
 	jobs     []forge.JobID
 	leases   []forge.AttemptContext // every lease that was offered
 	messages map[forge.LeaseID]forge.MessageID
+	model    *Model // to look at, so that what a daemon has watched is mostly right
 }
 
 // newWorld makes up the ids. Worlds with different seeds share none, so that several can be in one store.
@@ -40,7 +48,7 @@ func newWorld(seed uint64) *world {
 			})
 		}
 	}
-	for range 3 {
+	for range 6 {
 		w.jobs = append(w.jobs, make1[forge.JobID](w))
 	}
 	return w
@@ -69,7 +77,7 @@ func (w *world) newRun() store.NewRun {
 	for i, id := range w.jobs {
 		spec := []byte{byte(i), 's', 'p', 'e', 'c'}
 		retry := forge.RetryPolicy{}
-		switch i {
+		switch i % 3 {
 		case 1:
 			retry.Infra = 2
 		case 2:
@@ -84,113 +92,118 @@ func (w *world) newRun() store.NewRun {
 }
 
 // draw makes a command.
-func (w *world) draw(t *rapid.T) authority.Command {
-	kinds := []func(*rapid.T) authority.Command{
-		w.register, w.offer, w.offer, w.claim, w.claim, w.heartbeat, w.phase, w.appendLog, w.seal, w.complete, w.complete,
-		w.reject, w.absent, w.recover, w.cancel, w.expire, w.small,
+func (w *world) draw(d dice) authority.Command {
+	kinds := []func(dice) authority.Command{
+		w.register, w.offer, w.offer, w.offer, w.claim, w.claim, w.claim, w.claim, w.heartbeat, w.heartbeat, w.heartbeat, w.phase, w.phase,
+		w.appendLog, w.seal, w.complete, w.complete, w.reject, w.absent, w.recover, w.cancel, w.expire, w.small,
 	}
-	return rapid.SampledFrom(kinds).Draw(t, "kind")(t)
+	return one(d, kinds)(d)
 }
 
-func (w *world) process(t *rapid.T) *authority.Register {
-	return &w.sessions[rapid.IntRange(0, len(w.sessions)-1).Draw(t, "process")]
+func (w *world) process(d dice) *authority.Register {
+	return &w.sessions[d.between(0, len(w.sessions)-1)]
 }
 
 func fenceOf(r *authority.Register) authority.Fence {
 	return authority.Fence{Runner: r.Runner, Session: r.Session, TransportSeq: r.TransportSeq}
 }
 
-func (w *world) fence(t *rapid.T) authority.Fence { return fenceOf(w.process(t)) }
+func (w *world) fence(d dice) authority.Fence { return fenceOf(w.process(d)) }
 
 // context is that of a lease that was offered, mostly the latest; at times a part of it is another's.
-func (w *world) context(t *rapid.T) forge.AttemptContext {
+func (w *world) context(d dice) forge.AttemptContext {
 	if len(w.leases) == 0 {
 		return forge.AttemptContext{Job: w.jobs[0], Attempt: make1[forge.AttemptID](w), Lease: make1[forge.LeaseID](w), Runner: w.runners[0]}
 	}
-	back := min(rapid.IntRange(0, 3).Draw(t, "back"), len(w.leases)-1)
+	back := min(d.between(0, 3), len(w.leases)-1)
 	c := w.leases[len(w.leases)-1-back]
-	if rapid.IntRange(0, 19).Draw(t, "garble") == 0 {
-		c.Runner = w.runners[rapid.IntRange(0, len(w.runners)-1).Draw(t, "runner")]
+	if d.between(0, 19) == 19 {
+		c.Runner = w.runners[d.between(0, len(w.runners)-1)]
 	}
 	return c
 }
 
 // speaker is the fence of a lease's own session, or at times of anybody.
-func (w *world) speaker(t *rapid.T, c forge.AttemptContext) authority.Fence {
+func (w *world) speaker(d dice, c forge.AttemptContext) authority.Fence {
 	for i := range w.sessions {
-		if s := &w.sessions[i]; s.Session == c.Session && rapid.IntRange(0, 9).Draw(t, "own") > 0 {
+		if s := &w.sessions[i]; s.Session == c.Session && d.between(0, 9) < 9 {
 			return fenceOf(s)
 		}
 	}
-	return w.fence(t)
+	return w.fence(d)
 }
 
-func (w *world) register(t *rapid.T) authority.Command {
-	p := w.process(t)
-	p.TransportSeq += uint64(rapid.IntRange(0, 1).Draw(t, "reconnects"))
+func (w *world) register(d dice) authority.Command {
+	p := w.process(d)
+	p.TransportSeq += uint64(d.between(0, 1))
 	c := *p
-	c.CapabilityDigest = digest.Of([]byte{byte(rapid.IntRange(0, 1).Draw(t, "capabilities"))})
+	c.CapabilityDigest = digest.Of([]byte{byte(d.between(0, 1))})
 	return &c
 }
 
-func (w *world) offer(t *rapid.T) authority.Command {
-	p := w.process(t)
-	job := rapid.SampledFrom(w.jobs).Draw(t, "job")
+func (w *world) offer(d dice) authority.Command {
+	p := w.process(d)
+	job := one(d, w.jobs)
 	c := &authority.Offer{Fence: fenceOf(p), Job: job, Attempt: make1[forge.AttemptID](w), Lease: make1[forge.LeaseID](w)}
-	if len(w.leases) > 0 && rapid.IntRange(0, 19).Draw(t, "reuse") == 0 {
+	if len(w.leases) > 0 && d.between(0, 19) == 19 {
 		c.Attempt = w.leases[0].Attempt
 	}
 	return c
 }
 
-func (w *world) claim(t *rapid.T) authority.Command {
-	c := w.context(t)
+func (w *world) claim(d dice) authority.Command {
+	c := w.context(d)
 	return &authority.Claim{
-		Fence: w.speaker(t, c), Context: c,
-		Phase:    rapid.SampledFrom([]forge.AttemptState{forge.AttemptOffered, forge.AttemptOffered, forge.AttemptPreparing, forge.AttemptRunning}).Draw(t, "phase"),
-		EventSeq: rapid.Uint64().Draw(t, "event"),
-		Watched:  w.watched(t, c.Lease),
+		Fence: w.speaker(d, c), Context: c,
+		Phase:    one(d, []forge.AttemptState{forge.AttemptOffered, forge.AttemptOffered, forge.AttemptPreparing, forge.AttemptRunning}),
+		EventSeq: uint64(d.between(1, 4)),
+		Watched:  w.watched(d, c.Lease),
 	}
 }
 
-func (w *world) watched(t *rapid.T, lease forge.LeaseID) authority.Watched {
+func (w *world) watched(d dice, lease forge.LeaseID) authority.Watched {
 	return authority.Watched{
-		Lease: lease, Renewals: uint64(rapid.IntRange(0, 3).Draw(t, "renewals")),
-		For: time.Duration(rapid.IntRange(0, 40).Draw(t, "watched")) * time.Minute,
+		Lease: lease, Renewals: w.renewals(d, lease), For: time.Duration(d.between(0, 40)) * time.Minute,
 	}
 }
 
-func (w *world) heartbeat(t *rapid.T) authority.Command {
-	first := w.context(t)
-	c := &authority.Heartbeat{Fence: w.speaker(t, first)}
+// renewals are those of a lease, or at times less.
+func (w *world) renewals(d dice, lease forge.LeaseID) uint64 {
+	n := w.model.renewals(lease)
+	return n - min(n, uint64(d.between(0, 4)/4))
+}
+
+func (w *world) heartbeat(d dice) authority.Command {
+	first := w.context(d)
+	c := &authority.Heartbeat{Fence: w.speaker(d, first)}
 	names := map[forge.LeaseID]bool{}
-	for range rapid.IntRange(0, 6).Draw(t, "leases") {
-		names[w.context(t).Lease] = true
+	for range d.between(0, 6) {
+		names[w.context(d).Lease] = true
 	}
 	for id := range names {
 		c.Leases = append(c.Leases, id)
 	}
 	slices.SortFunc(c.Leases, func(a, b forge.LeaseID) int { return a.Compare(b.ULID) })
 	for _, id := range c.Leases {
-		c.Watched = append(c.Watched, w.watched(t, id))
+		c.Watched = append(c.Watched, w.watched(d, id))
 	}
 	return c
 }
 
-func (w *world) phase(t *rapid.T) authority.Command {
-	c := w.context(t)
+func (w *world) phase(d dice) authority.Command {
+	c := w.context(d)
 	return &authority.Phase{
-		Fence: w.speaker(t, c), Context: c, Seq: rapid.Uint64().Draw(t, "seq"),
-		Phase: forge.AttemptState(rapid.IntRange(1, 7).Draw(t, "phase")),
+		Fence: w.speaker(d, c), Context: c, Seq: uint64(d.between(1, 4)),
+		Phase: forge.AttemptState(d.between(1, 7)),
 	}
 }
 
 // frames are the same whoever appends them: three of ten bytes.
 func logHash(next forge.LogSeq) digest.Digest { return digest.Of([]byte{byte(next)}) }
 
-func (w *world) appendLog(t *rapid.T) authority.Command {
-	c := w.context(t)
-	first := forge.LogSeq(1 + 3*rapid.IntRange(0, 1).Draw(t, "part"))
+func (w *world) appendLog(d dice) authority.Command {
+	c := w.context(d)
+	first := forge.LogSeq(1 + 3*d.between(0, 1))
 	return &authority.AppendLog{Runner: c.Runner, Attempt: c.Attempt, First: first, Count: 3, Bytes: 30, Hash: logHash(first + 3)}
 }
 
@@ -203,78 +216,81 @@ func sealOf(parts int) forge.LogSeal {
 	return forge.LogSeal{Last: next - 1, Bytes: uint64(30 * parts), Hash: logHash(next)}
 }
 
-func (w *world) seal(t *rapid.T) authority.Command {
-	c := w.context(t)
-	return &authority.SealLog{Fence: w.speaker(t, c), Context: c, Seal: sealOf(rapid.IntRange(0, 1).Draw(t, "parts"))}
+func (w *world) seal(d dice) authority.Command {
+	c := w.context(d)
+	return &authority.SealLog{Fence: w.speaker(d, c), Context: c, Seal: sealOf(d.between(0, 1))}
 }
 
-func (w *world) complete(t *rapid.T) authority.Command {
-	c := w.context(t)
+func (w *world) complete(d dice) authority.Command {
+	c := w.context(d)
 	message, known := w.messages[c.Lease]
 	if !known {
 		message = make1[forge.MessageID](w)
 		w.messages[c.Lease] = message
 	}
 	m := &forge.Completion{
-		Context: c, Message: message, Capture: forge.Succeeded, Log: sealOf(rapid.IntRange(0, 1).Draw(t, "parts")),
-		CancelSeen: rapid.IntRange(0, 9).Draw(t, "cancelled") == 0,
-		Result:     forge.Result{Class: rapid.SampledFrom([]forge.Class{forge.Succeeded, forge.ExitCode, forge.Lost}).Draw(t, "class"), ExitCode: 1, Peak: ^uint64(0)},
+		Context: c, Message: message, Capture: forge.Succeeded, Log: w.model.seal(c.Attempt),
+		CancelSeen: d.between(0, 9) == 9,
+		Result:     forge.Result{Class: one(d, []forge.Class{forge.Succeeded, forge.ExitCode, forge.Lost}), ExitCode: 1, Peak: ^uint64(0)},
 	}
-	if rapid.IntRange(0, 3).Draw(t, "outputs") == 0 {
+	if d.between(0, 9) == 9 {
+		m.Log = sealOf(2)
+	}
+	if d.between(0, 3) == 3 {
 		m.Outputs = []forge.OutputRef{outputOf(0)}
 	}
 	m.Hash = m.ResultHash()
-	return &authority.Complete{Fence: w.speaker(t, c), Completion: m}
+	return &authority.Complete{Fence: w.speaker(d, c), Completion: m}
 }
 
 func outputOf(i uint16) forge.OutputRef {
 	return forge.OutputRef{Output: i, Ref: digest.RefOf([]byte("output")), Tree: i%2 == 0}
 }
 
-func (w *world) reject(t *rapid.T) authority.Command {
-	c := w.context(t)
-	return &authority.Reject{Fence: w.speaker(t, c), Context: c, Reason: forge.RejectReason(rapid.IntRange(1, 10).Draw(t, "reason"))}
+func (w *world) reject(d dice) authority.Command {
+	c := w.context(d)
+	return &authority.Reject{Fence: w.speaker(d, c), Context: c, Reason: forge.RejectReason(d.between(1, 10))}
 }
 
-func (w *world) absent(t *rapid.T) authority.Command {
-	c := w.context(t)
-	return &authority.Absent{Fence: w.speaker(t, c), Context: c}
+func (w *world) absent(d dice) authority.Command {
+	c := w.context(d)
+	return &authority.Absent{Fence: w.speaker(d, c), Context: c}
 }
 
-func (w *world) recover(t *rapid.T) authority.Command {
-	c := w.context(t)
-	return &authority.Recover{Fence: w.fence(t), Item: forge.RecoveredAttempt{
-		Context: c, Killed: rapid.Bool().Draw(t, "killed"), Completion: w.messages[c.Lease],
+func (w *world) recover(d dice) authority.Command {
+	c := w.context(d)
+	return &authority.Recover{Fence: w.fence(d), Item: forge.RecoveredAttempt{
+		Context: c, Killed: (d.between(0, 1) == 0), Completion: w.messages[c.Lease],
 	}}
 }
 
-func (w *world) cancel(t *rapid.T) authority.Command {
-	if len(w.leases) > 0 && rapid.Bool().Draw(t, "revoke") {
-		return &authority.Revoke{Context: w.context(t)}
+func (w *world) cancel(d dice) authority.Command {
+	if len(w.leases) > 0 && d.between(0, 4) > 0 {
+		return &authority.Revoke{Context: w.context(d)}
 	}
-	return &authority.CancelJob{Job: rapid.SampledFrom(w.jobs).Draw(t, "job")}
+	return &authority.CancelJob{Job: one(d, w.jobs)}
 }
 
-func (w *world) expire(t *rapid.T) authority.Command {
+func (w *world) expire(d dice) authority.Command {
+	c := w.context(d)
 	return &authority.Expire{
-		Context: w.context(t), State: forge.LeaseState(rapid.IntRange(1, 2).Draw(t, "state")),
-		Renewals: uint64(rapid.IntRange(0, 2).Draw(t, "renewals")),
+		Context: c, State: forge.LeaseState(d.between(1, 2)), Renewals: w.renewals(d, c.Lease),
 	}
 }
 
-func (w *world) small(t *rapid.T) authority.Command {
-	c := w.context(t)
-	switch rapid.IntRange(0, 3).Draw(t, "small") {
+func (w *world) small(d dice) authority.Command {
+	c := w.context(d)
+	switch d.between(0, 3) {
 	case 0:
-		return &authority.Touch{Fence: w.fence(t)}
+		return &authority.Touch{Fence: w.fence(d)}
 	case 1:
 		return &authority.CloseLog{Lease: c.Lease, Attempt: c.Attempt}
 	case 2:
 		return &authority.Plan{Job: c.Job, Spec: c.Spec}
 	default:
 		return &authority.SetRunner{
-			Runner: c.Runner, Disabled: rapid.IntRange(0, 4).Draw(t, "disabled") == 0,
-			Draining: rapid.IntRange(0, 4).Draw(t, "draining") == 0,
+			Runner: c.Runner, Disabled: d.between(0, 9) == 9,
+			Draining: d.between(0, 9) == 9,
 		}
 	}
 }

@@ -182,8 +182,7 @@ func (d *Daemon) openControl(_ context.Context, stack *program.Stack, p *parts) 
 		Store: p.store, CA: p.ca, Policy: d.cfg.Policy, Log: d.cfg.Log,
 		Place: func(w control.Placement) { p.agents.Place(core.Place(w)) },
 	})
-	d.cfg.Metrics.GaugeFunc("forgeyard_runners_connected", "Runners that are in step.", func() float64 { return float64(p.control.Connections()) })
-	d.cfg.Metrics.GaugeFunc("forgeyard_jobs_waiting", "Jobs that wait for a runner.", func() float64 { return float64(p.control.Waiting()) })
+	gauges(d.cfg.Metrics, p.control)
 	server, err := d.newAgents(p)
 	if err != nil {
 		return err
@@ -201,7 +200,7 @@ func (d *Daemon) newAgents(p *parts) (*agents.Server, error) {
 		counted.Terms = ownTerms()
 	}
 	return agents.New(agents.Config{
-		Store: p.store, Logs: p.logs, Policy: d.cfg.Policy, Software: d.software(), Cluster: p.ca.Cluster(), Desk: desk,
+		Store: newCounted(p.store, d.cfg.Metrics), Logs: p.logs, Policy: d.cfg.Policy, Software: d.software(), Cluster: p.ca.Cluster(), Desk: desk,
 		Counter: enroll.NewCounter(desk, enroll.CounterConfig{Link: counted, Log: d.cfg.Log}), Control: p.control,
 		Metrics: agents.NewMetrics(d.cfg.Metrics), Log: d.cfg.Log, Link: counted, Spread: d.cfg.Spread,
 	})

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"io/fs"
@@ -18,6 +19,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/transport"
+	"github.com/forgeyard/forgeyard/internal/transport/quic"
 )
 
 var good = forge.Result{Class: forge.Succeeded, Duration: time.Second, Steps: []forge.StepResult{{Class: forge.Succeeded}}}
@@ -159,6 +161,91 @@ func TestARevokedRunnerIsClosedAndStaysOut(t *testing.T) {
 		t.Error("it connects again")
 	} else if !errors.As(err, &end) {
 		t.Errorf("refused with %v", err)
+	}
+}
+
+func TestADisabledRunnerIsClosedUntilItIsEnabled(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	token, err := w.client.CreateToken(w.ctx, &api.TokenRequest{Name: "r1"})
+	w.must(err)
+	a := w.enroll(token.Token)
+	a.connect()
+	w.submit("a")
+	c := a.take()
+	_, err = w.client.SetRunner(w.ctx, "r1", api.RunnerDisable)
+	w.must(err)
+	if m := hear[*forge.Cancel](a); m.Attempt != c.Attempt || m.Reason != forge.CancelDisabled {
+		t.Errorf("told %+v", m)
+	}
+	if reason, _ := a.closed(); reason != forge.CloseRunnerDisabled {
+		t.Errorf("closed for %v", reason)
+	}
+	w.must(a.dial())
+	a.register()
+	if m := hear[*forge.RegistrationRejected](a); m.Reason != forge.CloseRunnerDisabled {
+		t.Errorf("registering: %v", m.Reason)
+	}
+	_, err = w.client.SetRunner(w.ctx, "r1", api.RunnerEnable)
+	w.must(err)
+	a.connect()
+}
+
+// People and agents come in by different doors, and neither opens to the other.
+func TestTheInterfaceForPeopleIsNotTheRoadOfAgents(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	dialer := quic.NewDialer(&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}, MinVersion: tls.VersionTLS13}, quic.Options{})
+	defer func() { _ = dialer.Close() }()
+	if conn, err := dialer.Dial(w.ctx, w.at.Agents); err == nil {
+		conn.Close(0)
+		t.Error("the road of agents speaks HTTP")
+	}
+	tcp, err := net.Dial("tcp", strings.TrimPrefix(w.at.HTTP, "http://"))
+	w.must(err)
+	defer func() { _ = tcp.Close() }()
+	_, err = tcp.Write([]byte{0, 0, 0, 4, 1, 2, 3, 4, '\r', '\n', '\r', '\n'})
+	w.must(err)
+	answer, err := io.ReadAll(tcp)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400") {
+		t.Errorf("a frame of agents is answered %q, %v", answer, err)
+	}
+}
+
+func TestTheFiguresTellOfPressureRejectionsAndReconnects(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	token, err := w.client.CreateToken(w.ctx, &api.TokenRequest{Name: "r1"})
+	w.must(err)
+	a := w.enroll(token.Token)
+	a.connect()
+	a.connect() // the same process again
+	run := w.submit("a")
+	offer := hear[*forge.LeaseOffer](a)
+	a.say(&forge.LeaseReject{Context: offer.Context, Reason: forge.RejectDiskInsufficient})
+	load := forge.ResourceSummary{
+		Total: forge.Resources{CPU: 8000, Memory: forge.GiB, Disk: forge.GiB, Slots: 4}, Pressure: forge.PressureDisk,
+	}
+	a.nonce++
+	a.say(&forge.Heartbeat{Runner: a.identity.Runner(), Session: a.session, Nonce: a.nonce, State: forge.AgentOnline, Resources: load})
+	hear[*forge.HeartbeatAck](a)
+	text := w.figures("forgeyard_runners_under_pressure 1")
+	for _, line := range []string{
+		`forgeyard_agent_lease_rejects_total{reason="` + forge.RejectDiskInsufficient.String() + `"} 1`,
+		"forgeyard_transport_reconnects_total 1", "forgeyard_runners_connected 1", "forgeyard_jobs_waiting 1",
+	} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("%s is not said", line)
+		}
+	}
+	for _, id := range []string{run.ID, run.Jobs[0].ID, offer.Context.Attempt.String(), a.identity.Runner().String()} {
+		if strings.Contains(text, id) {
+			t.Error("an id is in the figures")
+		}
+	}
+	r, err := w.client.ExplainRunner(w.ctx, "r1")
+	if err != nil || r.LastReject == nil || r.LastReject.Reason != "its disk has too little room" {
+		t.Errorf("why: %+v, %v", r, err)
 	}
 }
 

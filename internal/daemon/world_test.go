@@ -3,9 +3,12 @@ package daemon_test
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -103,6 +106,29 @@ func (w *world) over(endpoint, tokenFile string) *api.Client {
 	return c
 }
 
+// figures reads the metrics until a line is among them: some follow what they count.
+func (w *world) figures(line string) string {
+	w.t.Helper()
+	for w.ctx.Err() == nil {
+		req, err := http.NewRequestWithContext(w.ctx, http.MethodGet, w.at.HTTP+"/metrics", nil)
+		w.must(err)
+		token, err := api.ReadToken(w.at.TokenFile)
+		w.must(err)
+		req.Header.Set("Authorization", "Bearer "+string(token.Reveal()))
+		answer, err := http.DefaultClient.Do(req)
+		w.must(err)
+		text, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		http.DefaultClient.CloseIdleConnections()
+		w.must(err)
+		if strings.Contains(string(text), "\n"+line+"\n") {
+			return string(text)
+		}
+	}
+	w.t.Fatalf("%s is never said", line)
+	return ""
+}
+
 // submit starts a run of jobs that say hello.
 func (w *world) submit(keys ...string) *api.Run {
 	w.t.Helper()
@@ -174,6 +200,15 @@ func (a *agent) dial() error {
 func (a *agent) connect(items ...forge.ResyncItem) *forge.ResyncReply {
 	a.w.t.Helper()
 	a.w.must(a.dial())
+	a.register()
+	hear[*forge.RegistrationAccepted](a)
+	a.nonce++
+	a.say(&forge.Resync{Runner: a.identity.Runner(), Session: a.session, Nonce: a.nonce, Attempts: items})
+	return hear[*forge.ResyncReply](a)
+}
+
+func (a *agent) register() {
+	a.w.t.Helper()
 	a.seq++
 	caps := forge.Capabilities{
 		SchemaVersion: forge.CapabilitySchema, Platform: forge.Platform{OS: "linux", Arch: "amd64"},
@@ -184,10 +219,6 @@ func (a *agent) connect(items ...forge.ResyncItem) *forge.ResyncReply {
 		Runner: a.identity.Runner(), Session: a.session, StateFolder: a.folder, Boot: a.boot, StartCounter: 1, TransportSeq: a.seq,
 		Version: "0.1", Capabilities: caps, CapabilityDigest: caps.Digest(),
 	})
-	hear[*forge.RegistrationAccepted](a)
-	a.nonce++
-	a.say(&forge.Resync{Runner: a.identity.Runner(), Session: a.session, Nonce: a.nonce, Attempts: items})
-	return hear[*forge.ResyncReply](a)
 }
 
 func (a *agent) say(m forge.Message) {

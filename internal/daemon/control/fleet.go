@@ -110,3 +110,16 @@ func (c *Control) Waiting() int {
 	defer c.mu.Unlock()
 	return len(c.waits)
 }
+
+// UnderPressure counts the connected runners that are short of something.
+func (c *Control) UnderPressure() int {
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	n := 0
+	for _, l := range c.fleet.live {
+		if !l.summary.Pressure.Normal() {
+			n++
+		}
+	}
+	return n
+}

@@ -218,6 +218,31 @@ func TestARunGoesThroughTheInterface(t *testing.T) {
 	}
 }
 
+// The interface asks and shows; who holds a job, and how it ended, is said by its agent and the store's rules alone.
+func TestNobodyTellsAnAgentOrAnAttemptWhatToDoThroughTheInterface(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent("r")
+	w.submit(job("a"))
+	c := a.take()
+	before, err := w.client.Attempt(w.ctx, c.Attempt.String())
+	w.must(err)
+	for _, path := range []string{
+		"attempts/" + c.Attempt.String(), "attempts/" + c.Attempt.String() + ":complete", "attempts/" + c.Attempt.String() + "/log",
+		"leases/" + c.Lease.String(), "leases/" + c.Lease.String() + ":renew", "runners/r/attempts", "transport/sessions", "jobs/" + c.Job.String() + ":offer",
+	} {
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+			answer := w.ask(method, "/api/v1/"+path, "application/json", `{"state":"Succeeded"}`)
+			if p := problemIn(t, answer); p.Code != api.CodeNoRoute && p.Code != api.CodeMethod {
+				t.Errorf("%s %s: %s", method, path, p.Code)
+			}
+		}
+	}
+	after, err := w.client.Attempt(w.ctx, c.Attempt.String())
+	if err != nil || after.State != before.State || after.Lease.State != before.Lease.State || after.Lease.Renewals != before.Lease.Renewals {
+		t.Errorf("before %+v, after %+v, %v", before, after, err)
+	}
+}
+
 // Case B10.
 func TestProblemsOfASubmissionHaveThePlacesOfItsJSON(t *testing.T) {
 	w := newWorld(t)

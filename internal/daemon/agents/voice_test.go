@@ -3,6 +3,9 @@ package agents_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +33,9 @@ func TestTheOlderConnectionOfASessionIsFenced(t *testing.T) {
 		p.connect()
 		if reason, _ := older.closed(); reason != forge.CloseFenced {
 			t.Errorf("closed for %v", reason)
+		}
+		if p.transport.IsZero() || p.transport == older.transport || p.transport.ULID == p.session.ULID {
+			t.Errorf("the connections of one session are called %v and %v", older.transport, p.transport)
 		}
 		w.control.wait(t, "the newer one speaks", func() bool { return w.control.connected[p.runner] == p.session })
 		p.nonce++
@@ -296,5 +302,32 @@ func TestCapabilitiesThatAreNotKnownAreAskedFor(t *testing.T) {
 	p.say(&forge.CapabilityUpdate{Runner: p.runner, Session: p.session, Capabilities: other, CapabilityDigest: other.Digest()})
 	if n := beat(other.Digest()); n != 0 {
 		t.Errorf("asked %d times for what has come", n)
+	}
+}
+
+// Row 09-G24.
+func TestMetricsSayWhatHappens(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	p := w.process(w.runner(1))
+	p.connect()
+	older := *p
+	p.connect()
+	older.closed()
+	p.say(&forge.Heartbeat{Runner: w.runner(1), Session: p.session, Nonce: 9, State: forge.AgentOnline})
+	p.closed()
+	w.audited("role_violation", p.runner)
+	page := httptest.NewRecorder()
+	w.metrics.Handler().ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for _, want := range []string{
+		"forgeyard_quic_connections_total 2",
+		"forgeyard_transport_session_fenced_total 1",
+		`forgeyard_transport_protocol_errors_total{fault="not allowed for this peer",severity="security"} 1`,
+		`forgeyard_transport_audit_events_total{kind="role_violation"} 1`,
+		`forgeyard_transport_messages_total{direction="in",family="`,
+	} {
+		if !strings.Contains(page.Body.String(), want) {
+			t.Errorf("no %s in\n%s", want, page.Body.String())
+		}
 	}
 }

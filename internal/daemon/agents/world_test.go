@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/protocol/agentv1"
 	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
 	"github.com/forgeyard/forgeyard/internal/transport"
 	"github.com/forgeyard/forgeyard/internal/transport/inmem"
 	"github.com/forgeyard/forgeyard/internal/transport/quic"
@@ -47,6 +50,8 @@ type world struct {
 	desk    *desk
 	control *control
 	secrets agents.SecretSource
+	journal *journal
+	metrics *telemetry.Metrics
 	rows    func(logs.Rows) logs.Rows // what stands between logs and the database; nil: nothing
 
 	store    *store.Store
@@ -62,7 +67,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(cancel)
 	return &world{
 		t: t, ctx: ctx, trust: trusttest.NewWorld(t, trusttest.Name, time.Now()), dir: t.TempDir(),
-		network: inmem.New(inmem.Limits{}), desk: &desk{}, control: newControl(),
+		network: inmem.New(inmem.Limits{}), desk: &desk{}, control: newControl(), journal: &journal{},
 	}
 }
 
@@ -86,9 +91,11 @@ func (w *world) begin() {
 	w.logs, err = logs.Open(logs.Config{Dir: filepath.Join(w.dir, "logs"), Rows: rows})
 	w.must(err)
 	w.desk.cluster = trusttest.Name
+	w.metrics = telemetry.NewMetrics()
 	w.server, err = agents.New(agents.Config{
 		Store: w.store, Logs: w.logs, Policy: forge.DefaultLeasePolicy(), Software: "test daemon", Cluster: trusttest.Name,
-		Desk: w.desk, Control: w.control, Secrets: w.secrets,
+		Desk: w.desk, Control: w.control, Secrets: w.secrets, Metrics: agents.NewMetrics(w.metrics),
+		Log: slog.New(slog.NewTextHandler(w.journal, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	w.must(err)
 	listener := w.listen()
@@ -138,6 +145,24 @@ func (w *world) restart(hears ...*process) {
 	w.stop()
 	heard.Wait()
 	w.begin()
+}
+
+// journal is the daemon's log.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 // desk takes every certificate.
@@ -292,18 +317,19 @@ func (w *world) audited(kind string, runner forge.RunnerID) {
 
 // process is one process of an agent, as the test has it speak.
 type process struct {
-	w       *world
-	runner  forge.RunnerID
-	session forge.AgentSessionID
-	folder  forge.StateFolderID
-	boot    forge.BootID
-	starts  uint64
-	seq     uint64
-	nonce   forge.Nonce
-	link    *link.Link
-	conn    transport.Conn
-	acks    map[forge.AttemptID]forge.LogSeq
-	goAway  *forge.GoAway
+	w         *world
+	runner    forge.RunnerID
+	session   forge.AgentSessionID
+	folder    forge.StateFolderID
+	boot      forge.BootID
+	starts    uint64
+	seq       uint64
+	nonce     forge.Nonce
+	link      *link.Link
+	conn      transport.Conn
+	acks      map[forge.AttemptID]forge.LogSeq
+	goAway    *forge.GoAway
+	transport forge.TransportSessionID
 }
 
 func (w *world) process(runner forge.RunnerID) *process {
@@ -377,7 +403,7 @@ func (p *process) connect(items ...forge.ResyncItem) *forge.ResyncReply {
 	p.w.t.Helper()
 	p.dial()
 	p.register()
-	hear[*forge.RegistrationAccepted](p)
+	p.transport = hear[*forge.RegistrationAccepted](p).Transport
 	return p.resync(items...)
 }
 

@@ -208,6 +208,11 @@ func TestWhatCannotBeReadIsSetAsideAndNeverBelieved(t *testing.T) {
 	}
 	flipped := bytes.Clone(b)
 	flipped[len(flipped)/2] ^= 1
+	small, err := encodeRecord(core.Record{Context: good.Context, Version: 1, State: forge.AttemptAccepted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	small[len(magicJournal)+1+40] ^= 1 // in an id, where any bits are good
 	other := newContext().Attempt.String()
 	name := good.Context.Attempt.String()
 	for what, file := range map[string]struct {
@@ -217,6 +222,7 @@ func TestWhatCannotBeReadIsSetAsideAndNeverBelieved(t *testing.T) {
 		"cut in the middle":             {name, b[:len(b)/2]},
 		"empty":                         {name, nil},
 		"with a bit flipped":            {name, flipped},
+		"with another bit flipped":      {name, small},
 		"under another attempt's name":  {other, b},
 		"under no attempt's name":       {"notes.txt", b},
 		"larger than any record can be": {name, make([]byte, maxFileBytes+1)},

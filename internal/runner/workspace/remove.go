@@ -17,6 +17,11 @@ func (r *Root) remove(name string) error {
 	if err := r.root.RemoveAll(name); err == nil {
 		return nil
 	}
+	return r.removeSlowly(name)
+}
+
+// removeSlowly removes what the quick way could not.
+func (r *Root) removeSlowly(name string) error {
 	pending := []string{name}
 	for len(pending) > 0 {
 		last := pending[len(pending)-1]

@@ -123,6 +123,9 @@ func TestWhateverAWorkloadLeavesIsRemoved(t *testing.T) {
 				t.Errorf("the neighbour is damaged: %v", err)
 			}
 			must(t, r.Remove(other))
+			again, path := made(t, r)
+			leave(t, path)
+			must(t, r.RemoveSlowly(again))
 			nothingLeft(t, dir)
 		})
 	}

@@ -42,7 +42,8 @@ type writer struct {
 type hooks struct {
 	beforeCommit func()       // the requests have run
 	commit       func() error // before the commit statement; an error takes its place
-	walScale     int64        // what the sizes of the write-ahead log are divided by
+	batchTime    time.Duration
+	walScale     int64 // what the sizes of the write-ahead log are divided by
 }
 
 // run carries out requests until ctx ends.
@@ -59,8 +60,8 @@ type batch struct {
 	errs     []error // of each request
 	rows     int64
 	changes  changeSet
-	broken   error // the engine has ended the transaction by itself
-	from     time.Time
+	broken   error     // the engine has ended the transaction by itself
+	until    time.Time // it takes on requests
 }
 
 // transaction runs what waits as one transaction, and answers.
@@ -77,7 +78,7 @@ func (w *writer) transaction(ctx context.Context) {
 		}
 		return
 	}
-	b := &batch{from: time.Now()}
+	b := &batch{until: time.Now().Add(max(maxBatchTime, w.hooks.batchTime))}
 	w.collect(b)
 	if w.hooks.beforeCommit != nil {
 		w.hooks.beforeCommit()
@@ -133,7 +134,7 @@ func (w *writer) collect(b *batch) {
 }
 
 func (b *batch) room() bool {
-	return b.broken == nil && b.rows < MaxBatchRows && time.Since(b.from) < maxBatchTime
+	return b.broken == nil && b.rows < MaxBatchRows && time.Now().Before(b.until)
 }
 
 // one runs a request in a savepoint of its own.

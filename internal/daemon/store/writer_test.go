@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -42,7 +43,7 @@ type held struct {
 func hold(t *testing.T) *held {
 	t.Helper()
 	h := &held{release: make(chan struct{}), first: make(chan error, 1)}
-	h.Store = hooked(t, hooks{beforeCommit: func() {
+	h.Store = hooked(t, hooks{batchTime: time.Hour, beforeCommit: func() {
 		h.commits.Add(1)
 		if h.atCommit != nil {
 			h.atCommit()

@@ -1,10 +1,12 @@
 package executortest
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -102,9 +104,32 @@ func secretsArrive(b *bench) {
 			b.Errorf("%s shows the secret", path)
 		}
 	}
+	for _, path := range filesWith(b.T, filepath.Dir(b.order.Folder), "canary-"+b.unique) {
+		b.Errorf("%s has the secret", path)
+	}
 	w.Kill()
 	b.outcome(w)
 	b.stdout(value + value + "-r--------\nready\n")
+}
+
+// filesWith returns the files below a folder that contain text.
+func filesWith(t *testing.T, folder, text string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if strings.Contains(string(content), text) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 func secretWithZero(b *bench) {

@@ -32,8 +32,8 @@ func (e *Executor) Prepare(ctx context.Context, order executor.Order) (executor.
 		e.drop(order.Context.Attempt)
 		return nil, setup(err)
 	}
-	go w.wait()
-	go w.enforce()
+	w.helpers.Go(w.wait)
+	w.helpers.Go(w.enforce)
 	go w.pump()
 	if err := w.tell(&request{Setup: p}); err != nil {
 		return nil, setup(errors.Join(err, w.Close()))

@@ -34,7 +34,7 @@ func (w *workload) pump() {
 	for !p.closed[0] {
 		p.turn()
 	}
-	<-w.gone
+	w.helpers.Wait()
 	p.drain()
 	p.finish()
 	w.shut()

@@ -37,6 +37,8 @@ type workload struct {
 	exitErr error         // of the supervisor; read once gone is closed
 	done    chan struct{}
 
+	helpers sync.WaitGroup // wait and enforce
+
 	tellMu sync.Mutex // one message at a time
 
 	mu     sync.Mutex

@@ -34,6 +34,7 @@ type Link struct {
 	daemon bool // this end is the daemon
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	once   sync.Once // of end
 	wait   sync.WaitGroup
 
 	control  transport.Stream
@@ -193,11 +194,11 @@ func (l *Link) awaitEnd(late <-chan time.Time) {
 
 // end closes the connection. It joins nothing, so that the link's own goroutines may call it.
 func (l *Link) end(reason forge.CloseReason, cause error) {
-	l.mu.Lock()
-	l.gate.State = forge.ConnClosed
-	l.mu.Unlock()
-	l.cancel(&transport.CloseError{Reason: reason, Err: cause})
-	l.conn.Close(protocol.CloseCodeOf(reason))
+	l.once.Do(func() { // both or neither: whoever learns of the cause may close for another reason
+		l.SetState(forge.ConnClosed)
+		l.cancel(&transport.CloseError{Reason: reason, Err: cause})
+		l.conn.Close(protocol.CloseCodeOf(reason))
+	})
 }
 
 // ending returns why the connection ended. It waits for that where the connection is about to: its own context ends a

@@ -96,6 +96,7 @@ func (a *Admission) Check(s *JobSpec) (RejectReason, error) {
 		return reason, err
 	}
 	need := s.Need()
+	need.Constraints.Labels = nil // an administrator gives some of them, so only the scheduler knows them all
 	var c checker
 	for miss := range need.Misses(&a.Capabilities) {
 		c.add(nil, "%v", miss)

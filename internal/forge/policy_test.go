@@ -143,3 +143,12 @@ func TestAnAgentWithoutObjectTransferTakesNoSpecThatNeedsIt(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAgentLeavesLabelsToTheScheduler(t *testing.T) {
+	spec := fullSpec()
+	spec.Constraints.Labels = []string{"given-by-an-administrator"}
+	a := forge.Admission{Capabilities: capable(), Free: capable().Resources}
+	if reason, err := a.Check(&spec); err != nil {
+		t.Errorf("refused for %v: %v", reason, err)
+	}
+}

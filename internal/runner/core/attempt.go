@@ -1,12 +1,10 @@
 package core
 
 import (
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
-	"github.com/forgeyard/forgeyard/internal/jobspec"
 	"github.com/forgeyard/forgeyard/internal/lifecycle"
 	"github.com/forgeyard/forgeyard/internal/watchdog"
 )
@@ -21,6 +19,7 @@ type attempt struct {
 	dog     watchdog.Dog // with granted
 	cancel  forge.CancelReason
 	stale   bool // no authority is left: kill, clean up, tell nobody
+	leaving bool // all that is left of it is being removed
 	giveUp  forge.RejectReason
 
 	eventSeq uint64            // of the latest phase
@@ -51,56 +50,6 @@ func (t *attempt) wake() forge.Instant {
 // mayLive reports whether a workload of it may be alive, or come alive.
 func (t *attempt) mayLive() bool {
 	return t.granted && t.frozen == nil && !t.stale
-}
-
-// offered takes an offer, or rejects it. A lease id is taken up once in the life of a process: a copy of an offer that was
-// already taken or rejected starts nothing.
-func (a *Agent) offered(m *forge.LeaseOffer) {
-	if a.taken[m.Context.Lease] {
-		if a.findLease(m.Context.Lease) == nil {
-			a.reject(m.Context, forge.RejectAlreadyTaken)
-		}
-		return
-	}
-	a.taken[m.Context.Lease] = true
-	spec, reason := a.admit(m)
-	if reason != 0 {
-		a.reject(m.Context, reason)
-		return
-	}
-	a.attempts = append(a.attempts, &attempt{ctx: m.Context, bytes: m.Spec, spec: spec, state: forge.AttemptOffered, logNext: 1})
-	a.queue(intent{kind: intentAccept, context: m.Context, id: a.messageID()})
-}
-
-// admit reads the spec of an offer and says why it cannot be taken, or zero (07§30). Everything that a daemon should have
-// seen to is checked again.
-func (a *Agent) admit(m *forge.LeaseOffer) (forge.JobSpec, forge.RejectReason) {
-	switch {
-	case m.Context.Runner != a.cfg.Runner || m.Context.Session != a.cfg.Session:
-		return forge.JobSpec{}, forge.RejectOther
-	case a.draining():
-		return forge.JobSpec{}, forge.RejectDraining
-	case len(a.attempts) >= a.cfg.Slots:
-		return forge.JobSpec{}, forge.RejectResourcePressure
-	}
-	spec, err := jobspec.Open(m.Context.Spec, m.Spec)
-	switch {
-	case errors.Is(err, jobspec.ErrMismatch):
-		return forge.JobSpec{}, forge.RejectSpecMismatch
-	case err != nil:
-		return forge.JobSpec{}, forge.RejectUnsupportedSpec
-	}
-	reason, _ := a.cfg.Admission.Check(&spec)
-	return spec, reason
-}
-
-// reject gives a lease back. Rejections that cannot be written are bounded: one too many is lost, as it might be on the
-// way.
-func (a *Agent) reject(c forge.AttemptContext, reason forge.RejectReason) {
-	if len(a.link.queue) >= maxQueue {
-		return
-	}
-	a.queue(intent{kind: intentReject, context: c, reason: reason, id: a.messageID()})
 }
 
 // grant takes time that a daemon has given. It counts from the moment before the request went out, less what two honest
@@ -183,6 +132,7 @@ func (a *Agent) rejectHeld(id forge.AttemptID, reason forge.RejectReason) {
 // drop forgets an offer of which nothing was started.
 func (a *Agent) drop(t *attempt) {
 	a.attempts = slices.DeleteFunc(a.attempts, func(other *attempt) bool { return other == t })
+	a.reconsider()
 	a.stopIfIdle()
 }
 

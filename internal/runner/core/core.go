@@ -64,6 +64,7 @@ type Agent struct {
 	link     link
 	digest   digest.Digest // of the capabilities
 	attempts []*attempt
+	offers   []heldOffer // that wait for room; fewer than there are slots
 	taken    map[forge.LeaseID]bool // every lease id this process ever took or rejected; 16 bytes each
 	previous []Record               // of earlier processes, until a daemon has decided
 	killed   bool                   // nothing of them is left alive
@@ -123,7 +124,7 @@ func (a *Agent) Wake() forge.Instant {
 	if a.stopped {
 		return forge.Never
 	}
-	wake := a.link.wake()
+	wake := min(a.link.wake(), a.wakeHeld())
 	for _, t := range a.attempts {
 		wake = min(wake, t.wake())
 	}
@@ -136,6 +137,7 @@ func (a *Agent) tick(now forge.Instant) {
 		a.guard(now, t)
 		a.mend(now, t)
 	}
+	a.tickHeld(now)
 	a.tickLink(now)
 }
 
@@ -159,6 +161,7 @@ func (a *Agent) command(now forge.Instant, c Command) {
 		before := a.digest
 		a.cfg.Admission, a.digest = c.Admission, c.Admission.Capabilities.Digest()
 		a.link.capability = a.link.capability || a.digest != before
+		a.reconsider()
 	}
 }
 

@@ -207,6 +207,7 @@ func (a *Agent) down() {
 	l.state, l.prefer = forge.ConnClosed, forge.Never
 	l.outstanding = l.outstanding[:0]
 	l.clear()
+	a.offers = nil // what still stands is offered again after the resync
 	a.dropOld()
 	a.move(lifecycle.AgentCutOff)
 }

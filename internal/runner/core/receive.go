@@ -24,7 +24,7 @@ func (a *Agent) received(now forge.Instant, e Received) {
 	case *forge.RecoveryDecisions:
 		a.recovered(re)
 	case *forge.LeaseOffer:
-		a.offered(m)
+		a.offered(now, m)
 	case *forge.LeaseAcceptAck:
 		a.acceptAnswered(re, m)
 	case *forge.HeartbeatAck:

@@ -1,0 +1,78 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/runner/core"
+)
+
+// A slot is given away by the daemon as soon as a result is recorded, and free a moment later.
+
+// full returns an agent all of whose slots are taken; the attempt that it returns is on its way out.
+func full(t *testing.T) (*agent, forge.AttemptContext) {
+	a := online(t)
+	leaving := a.asking(1)
+	a.running(2)
+	a.running(3)
+	a.ack(forge.CompletionAccepted)
+	effect[core.CleanUp](a)
+	a.forget()
+	return a, leaving
+}
+
+// Case T58: what is accepted can start. An offer for the slot of an attempt that is being removed waits until it is free.
+func TestAnOfferForASlotThatIsBeingClearedIsAcceptedOnceItIs(t *testing.T) {
+	a, leaving := full(t)
+	c := a.offer(4)
+	a.receive(&forge.LeaseOffer{Context: c, Spec: encode(spec())}) // a copy
+	notSent[*forge.LeaseAccept](a, "before there is room")
+	notSent[*forge.LeaseReject](a, "while room is being made")
+	a.step(core.CleanedUp{Attempt: leaving.Attempt})
+	a.grant(c)
+	a.is(c, forge.AttemptAccepted)
+	notSent[*forge.LeaseAccept](a, "a second time")
+}
+
+func TestNoMoreOffersWaitThanThereAreSlotsBeingCleared(t *testing.T) {
+	a, leaving := full(t)
+	first := a.offer(4)
+	second := a.offer(5)
+	if _, m := sent[*forge.LeaseReject](a); m.Context != second || m.Reason != forge.RejectResourcePressure {
+		t.Fatalf("rejected %+v", m)
+	}
+	a.step(core.CleanedUp{Attempt: leaving.Attempt})
+	a.grant(first)
+}
+
+func TestAnOfferThatWaitsForTooLongIsRejectedWhileItStillStands(t *testing.T) {
+	a, leaving := full(t)
+	c := a.offer(4)
+	a.until(policy.OfferTTL/2 - 1)
+	notSent[*forge.LeaseReject](a, "before half of its time is over")
+	a.until(1)
+	if _, m := sent[*forge.LeaseReject](a); m.Context != c || m.Reason != forge.RejectResourcePressure {
+		t.Fatalf("rejected %+v", m)
+	}
+	a.step(core.CleanedUp{Attempt: leaving.Attempt})
+	notSent[*forge.LeaseAccept](a, "of what was rejected")
+}
+
+func TestAnOfferThatWaitsIsRejectedByADrain(t *testing.T) {
+	a, leaving := full(t)
+	a.offer(4)
+	a.step(core.Command{Kind: core.CommandDrain})
+	a.step(core.CleanedUp{Attempt: leaving.Attempt})
+	if _, m := sent[*forge.LeaseReject](a); m.Reason != forge.RejectDraining {
+		t.Fatalf("rejected %+v", m)
+	}
+}
+
+// After a resync the daemon offers again what still stands.
+func TestAnOfferThatWaitsIsForgottenWithItsConnection(t *testing.T) {
+	a, leaving := full(t)
+	c := a.offer(4)
+	a.step(core.Closed{Seq: a.seq, Reason: forge.CloseLost})
+	a.step(core.CleanedUp{Attempt: leaving.Attempt})
+	a.gone(c)
+}

@@ -139,7 +139,7 @@ func TestValuesThatDoNotFitAreToldWithTheirSource(t *testing.T) {
 func TestTheEnvironmentIsAsStrictAsAFile(t *testing.T) {
 	got := told(t, config.Input{Environ: []string{
 		"PATH=/bin", "FORGEYARD_SERVER=elsewhere", "FORGEYARD_DAEMON_DATA_DIR=/another/program",
-		"FORGEYARD_AGENT_LOG_LEVLE=debug", "FORGEYARD_AGENT_MAX_PARALLEL_JOBS=two", "FORGEYARD_AGENT_LOG=x",
+		"FORGEYARD_AGENT_LOG_LEVLE=debug", "FORGEYARD_AGENT_MAX_PARALLEL_JOBS=two", "FORGEYARD_AGENT_LOG=x", "FORGEYARD_AGENT_LABELS=",
 	}})
 	want := []string{
 		`FORGEYARD_AGENT_LOG: there is no such setting`,

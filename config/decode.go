@@ -247,11 +247,11 @@ func (d *decoder) text(source string, l leaf, text string) {
 	l.at.Set(items)
 }
 
-// environ reads the variables that begin with a prefix.
+// environ reads the variables that begin with a prefix. An empty one is as good as none.
 func (d *decoder) environ(prefix string, environ []string) {
 	for _, variable := range slices.Sorted(slices.Values(environ)) {
 		name, text, _ := strings.Cut(variable, "=")
-		if !strings.HasPrefix(name, prefix) {
+		if !strings.HasPrefix(name, prefix) || text == "" {
 			continue
 		}
 		i := slices.IndexFunc(d.leaves, func(l leaf) bool { return variableName(prefix, l.key) == name })

@@ -15,7 +15,7 @@ func Reference() string {
 		"Made from `config/default/*.yaml` by `go test ./config -update`; do not edit it here.\n\n" +
 		"Settings come from built-in defaults, then a YAML file (`--config`), then the environment, then the\n" +
 		"command line (`--set key=value`), each stronger than the one before. Lists from the environment or the\n" +
-		"command line are separated by commas. Durations are written as `90s` or `1h30m`, sizes as `512MiB`. A\n" +
+		"command line are separated by commas; an empty variable changes nothing. Durations are written as `90s` or `1h30m`, sizes as `512MiB`. A\n" +
 		"setting marked *reload* takes effect when the program gets SIGHUP; for the others it says that it must\n" +
 		"be restarted.\n")
 	page(&b, "forgeyard-daemon", DaemonPrefix, defaultDaemon, reflect.ValueOf(&Daemon{}).Elem())

@@ -3,19 +3,9 @@
 package main
 
 import (
-	"context"
-	"log/slog"
 	"os"
 
 	"github.com/forgeyard/forgeyard/internal/cli/daemon"
-	"github.com/forgeyard/forgeyard/internal/program"
 )
 
-func main() {
-	var reloader daemon.Reloader
-	options := program.Options{Name: "forgeyard-daemon", Reload: reloader.Reload}
-	os.Exit(program.Run(context.Background(), options, func(ctx context.Context, _ *program.Program) error {
-		env := daemon.Env{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Version: program.Version(), Level: new(slog.LevelVar)}
-		return daemon.Main(ctx, env, os.Args[1:], &reloader)
-	}))
-}
+func main() { os.Exit(daemon.Program(os.Args[1:])) }

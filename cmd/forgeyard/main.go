@@ -5,7 +5,6 @@
 package main
 
 import (
-	"context"
 	"os"
 
 	"github.com/forgeyard/forgeyard/internal/cli"
@@ -16,11 +15,5 @@ import (
 
 func main() {
 	process.Supervise()
-	os.Exit(program.Run(context.Background(), program.Options{Name: "forgeyard"}, func(ctx context.Context, p *program.Program) error {
-		env := cli.Env{
-			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Version: program.Version(),
-			Local: standalone.Yard{Version: program.Version(), Getenv: os.Getenv},
-		}
-		return cli.Main(ctx, p, env, os.Args[1:])
-	}))
+	os.Exit(cli.Program(os.Args[1:], standalone.Yard{Version: program.Version(), Getenv: os.Getenv}))
 }

@@ -158,7 +158,7 @@ func (f *follower) tellWhy(ctx context.Context) {
 // result says how the run ended.
 func (f *follower) result(run *api.Run) {
 	if f.app.output == "json" {
-		_ = f.app.print().Event(map[string]any{"name": "run", "data": run}) // standard output is gone: the code is left
+		_ = f.app.print().Event(shown{Name: "run", Data: run}) // standard output is gone: the code is left
 		return
 	}
 	text := "run " + run.State
@@ -200,6 +200,13 @@ func (p *printer) close() {
 	}
 }
 
+// shown is one event as JSON.
+type shown struct {
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name"`
+	Data any    `json:"data"`
+}
+
 // event shows one event.
 func (p *printer) event(e api.Event) error {
 	if e.Name == api.EventStepStarted || e.Name == api.EventStepFinished {
@@ -213,7 +220,7 @@ func (p *printer) event(e api.Event) error {
 		return nil
 	}
 	if p.app.output == "json" {
-		return p.app.print().Event(map[string]any{"id": e.ID, "name": e.Name, "data": e.Data})
+		return p.app.print().Event(shown{e.ID, e.Name, e.Data})
 	}
 	switch e.Name {
 	case api.EventOutput:

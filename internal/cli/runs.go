@@ -126,7 +126,7 @@ func (a *app) watchRun(ctx context.Context, client *api.Client, id string) error
 
 func (a *app) showChange(e api.Event) error {
 	if a.output == "json" {
-		return a.print().Event(map[string]any{"id": e.ID, "name": e.Name, "data": e.Data})
+		return a.print().Event(shown{e.ID, e.Name, e.Data})
 	}
 	if e.Name == api.EventEnd {
 		var run api.Run

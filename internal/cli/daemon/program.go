@@ -1,0 +1,19 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/forgeyard/forgeyard/internal/program"
+)
+
+// Program runs the command as this process, with the arguments behind its name, and returns its exit code.
+func Program(args []string) int {
+	var reloader Reloader
+	options := program.Options{Name: "forgeyard-daemon", Reload: reloader.Reload}
+	return program.Run(context.Background(), options, func(ctx context.Context, _ *program.Program) error {
+		env := Env{Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Version: program.Version(), Level: new(slog.LevelVar)}
+		return Main(ctx, env, args, &reloader)
+	})
+}

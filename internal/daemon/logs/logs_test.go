@@ -452,6 +452,26 @@ func TestManyFollowersReadWhatIsAppendedAndEndWithTheSeal(t *testing.T) {
 	}
 }
 
+func TestAFollowerHearsOfAFrameWhenItIsStored(t *testing.T) {
+	f := newFixture(t)
+	heard, ended := make(chan forge.LogSeq), make(chan error, 1)
+	go func() {
+		ended <- f.store.Follow(ctx, f.Attempt, 0, func(one forge.LogFrame) error { heard <- one.Seq; return nil })
+	}()
+	for i := range 10 {
+		f.append(fmt.Sprint(i))
+		if seq := <-heard; int(seq) != i+1 {
+			t.Fatalf("frame %d, not %d", seq, i+1)
+		}
+	}
+	if _, err := f.store.Seal(ctx, seal(f.table, f.AttemptContext)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAFollowerEndsWithItsContextAndWithTheStore(t *testing.T) {
 	f := newFixture(t)
 	f.append("1")

@@ -29,11 +29,11 @@ func (d Duration) String() string {
 // MarshalText writes what String does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what String writes and whatever else time.ParseDuration does. A bare number has no unit and is
-// refused, 0 as well.
+// UnmarshalText reads what String writes and whatever else time.ParseDuration does. A number without a unit is refused,
+// but for 0, which is the same in all of them.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
-	if err != nil || string(text) == "0" {
+	if err != nil {
 		return errors.New(strconv.Quote(clip(string(text))) + ` is no duration; write one as "20m", "90s" or "1h30m"`)
 	}
 	*d = Duration(v)

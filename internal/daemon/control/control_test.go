@@ -460,6 +460,25 @@ func TestTheLargestSpecThatTravelsIsTaken(t *testing.T) {
 	}
 }
 
+func TestALeaseLivesAsLongAsItsSpecAndThePolicySay(t *testing.T) {
+	w := newWorld(t)
+	s := submission(t, "a=Waiting b=Waiting")
+	s.Jobs[0].Spec.Connectivity = forge.ConnectivityPolicy{Mode: forge.Continuous}
+	s.Jobs[1].Spec.Connectivity = forge.ConnectivityPolicy{Mode: forge.GracePeriod, Extra: 5 * time.Minute}
+	s.Jobs[1].Spec.Retry = forge.RetryPolicy{Max: 1, On: []forge.RetryWord{forge.RetryTimeout}}
+	run, _, err := w.Submit(w.ctx, s)
+	w.must(err)
+	jobs := w.jobs(run.ID)
+	for key, want := range map[forge.JobKey]time.Duration{"a": policy.TTL, "b": policy.TTL + 5*time.Minute} {
+		if got := jobs[key].Authority.HardTTL; got != want {
+			t.Errorf("%s: %v between renewals, not %v", key, got, want)
+		}
+	}
+	if b := jobs["b"].Authority; b.MaxLifetime != s.Jobs[1].Spec.MaxLifetime() || b.Retry.Max != 1 || b.Retry.Infra != 0 {
+		t.Errorf("b: %+v, %+v", b, b.Retry)
+	}
+}
+
 func TestTheTrustOfARunIsNotItsAuthorsToSay(t *testing.T) {
 	w := newWorld(t)
 	s := submission(t, "a=Waiting")

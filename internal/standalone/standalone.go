@@ -187,7 +187,7 @@ const runnerName = "local"
 
 func (y Yard) agentOptions(o cli.LocalOptions, endpoint string) agent.Options {
 	return agent.Options{
-		State: filepath.Join(o.Data, "agent"), Endpoints: []string{endpoint}, Slots: runtime.NumCPU(), Version: y.Version,
+		State: filepath.Join(o.Data, "agent"), Endpoints: []string{endpoint}, Slots: max(2, runtime.NumCPU()), Version: y.Version,
 		Policy:     forge.LocalPolicy{AllowHostNetwork: true, AllowUnconfined: true},
 		Toolchains: y.toolchains(), Env: y.passed(), Log: o.Log.With(telemetry.KeyComponent, "agent"),
 	}

@@ -1,0 +1,113 @@
+package standalone_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/forgeyard/forgeyard/internal/cli"
+	"github.com/forgeyard/forgeyard/internal/executor/process"
+	"github.com/forgeyard/forgeyard/internal/standalone"
+)
+
+func TestMain(m *testing.M) {
+	process.Supervise()
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
+}
+
+// folder returns a data folder with a path short enough for a socket.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func options(data string) cli.LocalOptions {
+	return cli.LocalOptions{Data: data, Log: slog.New(slog.DiscardHandler)}
+}
+
+func yard() standalone.Yard {
+	return standalone.Yard{Version: "test", Getenv: func(string) string { return "" }}
+}
+
+func TestTheOwnerOfAFolderIsFoundWhileItServes(t *testing.T) {
+	data := folder(t)
+	if got := yard().Find(data); got != "" {
+		t.Fatalf("found %s on an empty folder", got)
+	}
+	err := yard().Run(t.Context(), context.Background(), options(data), func(_ context.Context, endpoint string) error {
+		if got := yard().Find(data); got != endpoint || !strings.HasPrefix(got, "unix://"+data) {
+			t.Errorf("found %q, served at %q", got, endpoint)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := yard().Find(data); got != "" {
+		t.Errorf("found %s when nobody serves any more", got)
+	}
+}
+
+func TestASocketThatNobodyServesIsNobody(t *testing.T) {
+	data := folder(t)
+	if err := os.Mkdir(filepath.Join(data, "daemon"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(data, "daemon", "http.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := yard().Find(data); got != "" {
+		t.Errorf("found %s", got)
+	}
+}
+
+func TestWhatTheUserWantedComesBackAsItWas(t *testing.T) {
+	data := folder(t)
+	for range 2 { // the second time the agent is enrolled already
+		err := yard().Run(t.Context(), context.Background(), options(data), func(context.Context, string) error { return os.ErrInvalid })
+		if !errors.Is(err, os.ErrInvalid) || err.Error() != os.ErrInvalid.Error() {
+			t.Errorf("err = %v", err)
+		}
+	}
+}
+
+func TestAFolderWhosePathIsTooLongForASocketSaysSo(t *testing.T) {
+	data := filepath.Join(folder(t), strings.Repeat("long", 30))
+	err := yard().Run(t.Context(), context.Background(), options(data), func(context.Context, string) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "use a shorter one: --data DIR") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestAnAgentOfAnotherDaemonIsNotUsed(t *testing.T) {
+	data := folder(t)
+	nothing := func(context.Context, string) error { return nil }
+	if err := yard().Run(t.Context(), context.Background(), options(data), nothing); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(data, "daemon")); err != nil {
+		t.Fatal(err)
+	}
+	err := yard().Run(t.Context(), context.Background(), options(data), nothing)
+	if err == nil || !strings.Contains(err.Error(), "belongs to another daemon") {
+		t.Errorf("err = %v", err)
+	}
+}

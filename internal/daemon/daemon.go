@@ -194,15 +194,16 @@ func (d *Daemon) openControl(_ context.Context, stack *program.Stack, p *parts) 
 
 func (d *Daemon) newAgents(p *parts) (*agents.Server, error) {
 	desk := enroll.NewDesk(enroll.DeskConfig{CA: p.ca, Store: enrolment.New(p.store), Lifetime: d.cfg.Lifetime, Audit: d.audit(p)})
-	counted := d.cfg.Link
-	counted.Terms, counted.Software, counted.Log = d.cfg.Terms, d.software(), d.cfg.Log
-	if counted.Terms.Versions == nil {
-		counted.Terms = ownTerms()
+	road := d.cfg.Link
+	road.Terms, road.Software, road.Log = d.cfg.Terms, d.software(), d.cfg.Log
+	if road.Terms.Versions == nil {
+		road.Terms = ownTerms()
 	}
 	return agents.New(agents.Config{
-		Store: newCounted(p.store, d.cfg.Metrics), Logs: p.logs, Policy: d.cfg.Policy, Software: d.software(), Cluster: p.ca.Cluster(), Desk: desk,
-		Counter: enroll.NewCounter(desk, enroll.CounterConfig{Link: counted, Log: d.cfg.Log}), Control: p.control,
-		Metrics: agents.NewMetrics(d.cfg.Metrics), Log: d.cfg.Log, Link: counted, Spread: d.cfg.Spread,
+		Store: newObserved(p.store, d.cfg.Metrics, d.cfg.Log), Logs: p.logs, Policy: d.cfg.Policy, Software: d.software(),
+		Cluster: p.ca.Cluster(), Desk: desk,
+		Counter: enroll.NewCounter(desk, enroll.CounterConfig{Link: road, Log: d.cfg.Log}), Control: p.control,
+		Metrics: agents.NewMetrics(d.cfg.Metrics), Log: d.cfg.Log, Link: road, Spread: d.cfg.Spread,
 	})
 }
 

@@ -252,6 +252,10 @@ const (
 	CompletionInvalid   CompletionAnswer = 4
 )
 
+var completionAnswerNames = []string{"", "Accepted", "Duplicate", "Stale", "Invalid"}
+
+func (a CompletionAnswer) String() string { return name(completionAnswerNames, uint8(a)) }
+
 // ErrorCode is the stable code of an Error.
 type ErrorCode uint8
 

@@ -82,8 +82,7 @@ type Control interface {
 	Disconnected(runner forge.RunnerID)
 	// Capabilities says that a new snapshot is in the store.
 	Capabilities(runner forge.RunnerID)
-	// Heartbeat brings what a runner that was renewed says of its state and load. It is not called for a runner that has not
-	// measured yet.
+	// Heartbeat brings what a runner that was renewed says of its state and load; the load is zero until it has measured.
 	Heartbeat(runner forge.RunnerID, state forge.AgentState, load forge.ResourceSummary)
 	// Health brings a report.
 	Health(runner forge.RunnerID, health forge.Health)

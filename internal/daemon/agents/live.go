@@ -32,8 +32,8 @@ func (s *Server) outOfStep(c *conn) {
 }
 
 // renewed follows a heartbeat that was answered. It is called by the loop. An agent whose snapshot is another one than is
-// known here is asked for it (09§236). The load is written down where it is another
-// kind of load, and else rarely: no disk should feel how many agents there are.
+// known here is asked for it (09§236). The load is written down where it is another kind of load, and else rarely: no disk
+// should feel how many agents there are.
 func (s *Server) renewed(c *conn) {
 	m := c.beat
 	if m == nil {
@@ -43,10 +43,10 @@ func (s *Server) renewed(c *conn) {
 		c.asked = d // once: it is on its way, or this agent cannot
 		s.push(c, outgoing{frame: forge.Frame{ID: newMessageID(), Body: &forge.RefreshCapabilities{}}})
 	}
-	if m.Resources == (forge.ResourceSummary{}) {
-		return
-	}
 	s.cfg.Control.Heartbeat(c.runner, m.State, m.Resources)
+	if m.Resources == (forge.ResourceSummary{}) {
+		return // it has not measured yet
+	}
 	now := s.boot()
 	if c.loadAt != 0 && m.Resources.Pressure == c.load.Pressure && now.Sub(c.loadAt) < SummaryEvery {
 		return

@@ -130,7 +130,7 @@ func TestNothingIsPlacedOnARunnerThatMayNotTakeIt(t *testing.T) {
 	quiet("drains by itself")
 	w.Heartbeat(a.id, forge.AgentOnline, forge.ResourceSummary{Pressure: forge.PressureDisk})
 	quiet("is short of disk")
-	w.Heartbeat(a.id, forge.AgentOnline, forge.ResourceSummary{})
+	w.Heartbeat(a.id, forge.AgentOnline, forge.ResourceSummary{Pressure: forge.PressureNormal})
 	w.Health(a.id, forge.Health{Status: forge.Unhealthy})
 	quiet("is not healthy")
 	w.Health(a.id, forge.Health{Status: forge.Healthy})
@@ -140,6 +140,28 @@ func TestNothingIsPlacedOnARunnerThatMayNotTakeIt(t *testing.T) {
 	w.round(w.ctx)
 	if len(w.places) != 1 {
 		t.Error("and then it is not placed at all")
+	}
+}
+
+// Case T16: the machine of a runner may be gone long before its connection is.
+func TestNothingIsPlacedOnARunnerThatWentSilentUntilItIsHeardAgain(t *testing.T) {
+	w := newWorld(t)
+	w.still()
+	a := w.agent("a", 1)
+	a.connect()
+	w.now = w.now.Add(w.silence() + 1)
+	w.submit("a=Waiting")
+	w.round(w.ctx)
+	if len(w.places) > 0 {
+		t.Fatal("a job was placed on a runner that missed three heartbeats")
+	}
+	if !w.Presence(a.id).Connected {
+		t.Error("it counts as gone although its connection stands")
+	}
+	w.Heartbeat(a.id, forge.AgentOnline, forge.ResourceSummary{})
+	w.round(w.ctx)
+	if len(w.places) != 1 {
+		t.Error("a runner that is heard again gets nothing")
 	}
 }
 

@@ -166,7 +166,7 @@ func (c *Control) ExplainRunner(ctx context.Context, id forge.RunnerID) (*WhyRun
 	if err != nil {
 		return nil, err
 	}
-	_, w.Connected = c.IsConnected(id)
+	w.Connected = c.Presence(id).Connected
 	e, _ := scheduler.Place(s.Snapshot).WhyRunner(id)
 	w.Free, w.HeldFor, w.Jobs = e.Free, e.HeldFor, e.Jobs
 	w.Summary = w.summary()

@@ -2,6 +2,7 @@ package control
 
 import (
 	"sync"
+	"time"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
@@ -16,19 +17,26 @@ type fleet struct {
 // live is a runner that is connected and in step. Until its first heartbeat and report, what is stored stands for them.
 type live struct {
 	session  forge.AgentSessionID
-	draining bool // by its own wish
+	heard    forge.Instant // its last sign of life
+	draining bool          // by its own wish
 	summary  forge.ResourceSummary
 	said     bool // summary is of this connection
 	health   forge.HealthStatus
 }
 
-// now returns who is in step at this moment.
-func (f *fleet) now() map[forge.RunnerID]live {
+// silentBeats is how many heartbeats a runner may miss before it gets no more jobs. Its machine may be gone although its
+// connection still stands: an offer to it would cost the job the time that offers stand.
+const silentBeats = 3
+
+// since returns who is in step and was heard of since a moment.
+func (f *fleet) since(then forge.Instant) map[forge.RunnerID]live {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := make(map[forge.RunnerID]live, len(f.live))
 	for id, l := range f.live {
-		out[id] = l
+		if l.heard >= then {
+			out[id] = l
+		}
 	}
 	return out
 }
@@ -50,7 +58,7 @@ func (f *fleet) change(id forge.RunnerID, edit func(*live) bool) bool {
 // methods below are how the agents' edge tells of its runners; none of them waits.
 func (c *Control) Connected(runner forge.RunnerID, session forge.AgentSessionID) {
 	c.fleet.mu.Lock()
-	c.fleet.live[runner] = live{session: session}
+	c.fleet.live[runner] = live{session: session, heard: c.now()}
 	c.fleet.mu.Unlock()
 	c.Nudge()
 }
@@ -65,17 +73,26 @@ func (c *Control) Disconnected(runner forge.RunnerID) {
 // Capabilities says that a new snapshot of a runner is in the store.
 func (c *Control) Capabilities(forge.RunnerID) { c.Nudge() }
 
-// Heartbeat brings what a renewed runner says of its state and load.
+// Heartbeat brings what a renewed runner says of its state and, once it has measured it, its load.
 func (c *Control) Heartbeat(runner forge.RunnerID, state forge.AgentState, load forge.ResourceSummary) {
+	now := c.now()
+	draining := state == forge.AgentDraining || state == forge.AgentShuttingDown
 	more := c.fleet.change(runner, func(l *live) bool {
-		more := !l.said || l.draining != (state == forge.AgentDraining) || l.summary != load
-		l.draining, l.summary, l.said = state == forge.AgentDraining, load, true
+		more := l.draining != draining || now.Sub(l.heard) > c.silence()
+		l.heard, l.draining = now, draining
+		if load != (forge.ResourceSummary{}) {
+			more = more || !l.said || l.summary != load
+			l.summary, l.said = load, true
+		}
 		return more
 	})
 	if more {
 		c.Nudge()
 	}
 }
+
+// silence is how long a runner may be silent and still get jobs.
+func (c *Control) silence() time.Duration { return silentBeats * c.policy.Renew }
 
 // Health brings a runner's report.
 func (c *Control) Health(runner forge.RunnerID, health forge.Health) {
@@ -89,12 +106,18 @@ func (c *Control) Health(runner forge.RunnerID, health forge.Health) {
 	}
 }
 
-// IsConnected reports whether a runner is connected and in step, and which of its processes speaks.
-func (c *Control) IsConnected(runner forge.RunnerID) (forge.AgentSessionID, bool) {
+// Presence is what a runner's connection says of it, if it has one.
+type Presence struct {
+	Connected bool // and in step
+	Draining  bool // by its owner's wish
+}
+
+// Presence reports whether a runner is there.
+func (c *Control) Presence(runner forge.RunnerID) Presence {
 	c.fleet.mu.Lock()
 	defer c.fleet.mu.Unlock()
 	l, ok := c.fleet.live[runner]
-	return l.session, ok
+	return Presence{Connected: ok, Draining: l.draining}
 }
 
 // Connections counts the runners that are connected and in step.

@@ -68,7 +68,7 @@ func (c *Control) look(ctx context.Context) (*sight, error) { return c.lookAt(ct
 
 // lookAt is look, also at a fleet that no job waits for.
 func (c *Control) lookAt(ctx context.Context, fleet bool) (*sight, error) {
-	live := c.fleet.now()
+	live := c.fleet.since(c.now().Add(-c.silence()))
 	s := &sight{
 		onItsWay: map[forge.JobID]forge.RunnerID{}, until: map[forge.JobID]forge.Instant{},
 		opens: map[forge.RunnerID][]scheduler.Open{},

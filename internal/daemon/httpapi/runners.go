@@ -65,10 +65,10 @@ func (s *Server) runner(r *http.Request, text string) (out api.Runner, err error
 
 // runnerOf writes a runner with what it holds and its certificate.
 func (s *Server) runnerOf(v *store.View, r *store.Runner) (api.Runner, error) {
-	_, connected := s.cfg.Control.IsConnected(r.ID)
+	there := s.cfg.Control.Presence(r.ID)
 	out := api.Runner{
-		ID: r.ID.String(), Name: r.Name, State: runnerState(r, connected), Pool: r.Pool, Trust: r.Trust.String(), Labels: r.Labels,
-		Slots: r.Slots, Connected: connected, Draining: r.Draining, Disabled: r.Disabled, Revoked: r.Revoked, Version: r.Version,
+		ID: r.ID.String(), Name: r.Name, State: runnerState(r, there), Pool: r.Pool, Trust: r.Trust.String(), Labels: r.Labels,
+		Slots: r.Slots, Connected: there.Connected, Draining: r.Draining || there.Draining, Disabled: r.Disabled, Revoked: r.Revoked, Version: r.Version,
 		CreatedAt: api.TimeOf(r.Created), SeenAt: api.TimeOf(r.Seen), LastReject: rejectOf(r),
 	}
 	if r.Health.Status != 0 {
@@ -97,15 +97,15 @@ func (s *Server) runnerOf(v *store.View, r *store.Runner) (api.Runner, error) {
 	return out, err
 }
 
-func runnerState(r *store.Runner, connected bool) string {
+func runnerState(r *store.Runner, there control.Presence) string {
 	switch {
 	case r.Revoked:
 		return "revoked"
 	case r.Disabled:
 		return "disabled"
-	case connected && r.Draining:
+	case there.Connected && (r.Draining || there.Draining):
 		return "draining"
-	case connected:
+	case there.Connected:
 		return "online"
 	case r.Session.Session.IsZero():
 		return "never"

@@ -77,11 +77,11 @@ func (a *Agent) wakeHeld() forge.Instant {
 	return a.offers[0].until // they were taken in order, and each may wait for as long
 }
 
-// leaving counts the attempts whose room is about to be free.
+// leaving counts the attempts whose room is about to be free: ended, or without a lease and being killed.
 func (a *Agent) leaving() int {
 	n := 0
 	for _, t := range a.attempts {
-		if t.leaving {
+		if t.leaving || t.stale {
 			n++
 		}
 	}

@@ -31,6 +31,12 @@ func (f *Fleet) Road(seed uint64) (*Road, error) {
 	return road, nil
 }
 
+// Break lets nothing through in either direction, until Mend.
+func (r *Road) Break() { r.Cut(relay.Up, relay.Down) }
+
+// Mend ends every cut.
+func (r *Road) Mend() { r.Heal(relay.Up, relay.Down) }
+
 // close ends the relay and waits for it.
 func (r *Road) close() error {
 	r.cancel()

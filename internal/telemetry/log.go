@@ -51,11 +51,22 @@ func ParseLevel(s string) (slog.Level, error) {
 // NewLogger returns a logger that writes to w. Its level is read at every record: a *slog.LevelVar can be changed while
 // the program runs. The logger may be used by many goroutines; w gets one whole record with each Write.
 func NewLogger(w io.Writer, level slog.Leveler, format Format) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: spell}
 	if format == Text || format == Auto && IsTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+// spell writes a value that has a text form as that text in both formats: ids as people search for them, states by their
+// names.
+func spell(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindAny {
+		if text, ok := a.Value.Any().(fmt.Stringer); ok {
+			a.Value = slog.StringValue(text.String())
+		}
+	}
+	return a
 }
 
 // IsTerminal reports whether w is a terminal, where a person reads.

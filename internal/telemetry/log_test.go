@@ -52,3 +52,18 @@ func TestLevelsAndFormatsAreReadStrictly(t *testing.T) {
 		t.Error("the format xml was taken")
 	}
 }
+
+// named has a text form.
+type named uint8
+
+func (n named) String() string { return map[named]string{3: "Running"}[n] }
+
+func TestAValueWithATextFormIsThatTextInBothFormats(t *testing.T) {
+	for _, format := range []telemetry.Format{telemetry.Text, telemetry.JSON} {
+		var out bytes.Buffer
+		telemetry.NewLogger(&out, slog.LevelInfo, format).Info("said", telemetry.KeyState, named(3))
+		if !strings.Contains(out.String(), "Running") {
+			t.Errorf("format %d: %s", format, out.String())
+		}
+	}
+}

@@ -57,7 +57,7 @@ func main() {
 // main returns the exit code: 1 where an invariant was broken, 2 where chaos itself failed.
 func (o options) main() int {
 	if o.workload.folder != "" {
-		o.workload.attempt = os.Getenv("FORGEYARD_ATTEMPT")
+		o.workload.attempt = os.Getenv("FORGEYARD_ATTEMPT_ID")
 		code, err := o.workload.run()
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "workload:", err)

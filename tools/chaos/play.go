@@ -223,13 +223,13 @@ func (g *game) disturb(ctx context.Context, f fault) error {
 			return err
 		}
 	default:
-		road.Cut()
+		road.Break()
 	}
 	pause(ctx, f.lasts)
 	if f.kind == badLink {
 		return road.Set(relay.Settings{})
 	}
-	road.Heal()
+	road.Mend()
 	return nil
 }
 

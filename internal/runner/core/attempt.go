@@ -19,7 +19,6 @@ type attempt struct {
 	dog     watchdog.Dog // with granted
 	cancel  forge.CancelReason
 	stale   bool // no authority is left: kill, clean up, tell nobody
-	leaving bool // all that is left of it is being removed
 	giveUp  forge.RejectReason
 
 	eventSeq uint64            // of the latest phase

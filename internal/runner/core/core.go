@@ -64,7 +64,7 @@ type Agent struct {
 	link     link
 	digest   digest.Digest // of the capabilities
 	attempts []*attempt
-	offers   []heldOffer // that wait for room; fewer than there are slots
+	offers   []heldOffer            // that wait for room; fewer than there are slots
 	taken    map[forge.LeaseID]bool // every lease id this process ever took or rejected; 16 bytes each
 	previous []Record               // of earlier processes, until a daemon has decided
 	killed   bool                   // nothing of them is left alive

@@ -76,7 +76,4 @@ func (a *Agent) finish(t *attempt) {
 
 // cleanUp removes everything of an attempt. Its record goes last, when that is done: what a crash leaves half removed
 // is still known to the next process.
-func (a *Agent) cleanUp(t *attempt) {
-	t.leaving = true
-	a.emit(CleanUp{Attempt: t.ctx.Attempt})
-}
+func (a *Agent) cleanUp(t *attempt) { a.emit(CleanUp{Attempt: t.ctx.Attempt}) }

@@ -8,7 +8,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/jobspec"
 )
 
-// heldOffer is an offer that waits for the room of an attempt that is being removed. A daemon gives a slot away as soon as the
+// heldOffer is an offer that waits for the room of an attempt on its way out. A daemon gives a slot away as soon as the
 // result that was in it is recorded, which is a moment before the workspace is gone.
 type heldOffer struct {
 	offer *forge.LeaseOffer
@@ -77,11 +77,11 @@ func (a *Agent) wakeHeld() forge.Instant {
 	return a.offers[0].until // they were taken in order, and each may wait for as long
 }
 
-// leaving counts the attempts whose room is about to be free: ended, or without a lease and being killed.
+// leaving counts the attempts whose room is about to be free: their workload has ended, or is being killed.
 func (a *Agent) leaving() int {
 	n := 0
 	for _, t := range a.attempts {
-		if t.leaving || t.stale {
+		if t.frozen != nil || t.stale {
 			n++
 		}
 	}

@@ -1,0 +1,225 @@
+//go:build linux
+
+// Package e2e tells stories with real processes: a daemon, agents and the command, over real QUIC on the loopback, with
+// leases of six seconds (the shortest that there are, a tenth of the default).
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/fleet"
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// storyWithin bounds each story; a machine with two busy cores needs a fraction of it.
+const storyWithin = 3 * time.Minute
+
+var (
+	buildOnce sync.Once
+	built     fleet.Programs
+	buildDir  string
+	buildErr  error
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if buildDir != "" {
+		_ = os.RemoveAll(buildDir)
+	}
+	os.Exit(code)
+}
+
+// programs compiles the programs once.
+func programs(t *testing.T) fleet.Programs {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("stories with real processes are left out with -short")
+	}
+	buildOnce.Do(func() {
+		if buildDir, buildErr = os.MkdirTemp("", "fybin"); buildErr == nil {
+			built, buildErr = fleet.Build(context.Background(), buildDir)
+		}
+	})
+	if buildErr != nil {
+		t.Fatal(buildErr)
+	}
+	return built
+}
+
+// story is a fleet under test, with a client of its daemon.
+type story struct {
+	t      *testing.T
+	ctx    context.Context
+	fleet  *fleet.Fleet
+	client *api.Client
+}
+
+// newStory starts a daemon. Whatever the story leaves behind is ended after it; a process that was left is a failure.
+func newStory(t *testing.T) *story {
+	t.Helper()
+	p := programs(t)
+	t.Parallel()
+	folder, err := os.MkdirTemp("", "fy") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), storyWithin)
+	f, err := fleet.New(filepath.Join(folder, "f"), p, fleet.Fast, logWriter{t})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &story{t: t, ctx: ctx, fleet: f}
+	t.Cleanup(func() {
+		cancel()
+		if t.Failed() {
+			s.showLogs()
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	s.must(f.Daemon.Start(ctx))
+	s.client, err = f.Daemon.Client()
+	s.must(err)
+	t.Cleanup(s.client.Close)
+	return s
+}
+
+// agent adds an agent and waits until it is there.
+func (s *story) agent(name string, slots int, endpoint string) *fleet.Agent {
+	s.t.Helper()
+	a, err := s.fleet.AddAgent(s.ctx, name, slots, endpoint)
+	s.must(err)
+	s.must(a.Start())
+	s.must(a.AwaitOnline(s.ctx))
+	return a
+}
+
+// submit sends a run and returns it.
+func (s *story) submit(r *api.RunRequest) *api.Run {
+	s.t.Helper()
+	run, err := s.client.Submit(s.ctx, r, "")
+	s.must(err)
+	return run
+}
+
+// shell sends a run of one script and returns its job's id with it.
+func (s *story) shell(script string, edits ...func(*api.JobSpec)) (run *api.Run, job string) {
+	s.t.Helper()
+	run = s.submit(fleet.Shell(script, edits...))
+	return run, run.Jobs[0].ID
+}
+
+// ended waits for a run's end and returns the only job of it, with its attempts.
+func (s *story) ended(run *api.Run) *api.Job {
+	s.t.Helper()
+	done, err := s.fleet.Daemon.AwaitRun(s.ctx, s.client, run.ID)
+	s.must(err)
+	job, err := s.client.Job(s.ctx, done.Jobs[0].ID)
+	s.must(err)
+	return job
+}
+
+// attempt waits until the newest attempt of a job is in one of the states.
+func (s *story) attempt(job string, states ...forge.AttemptState) *api.Attempt {
+	s.t.Helper()
+	a, err := s.fleet.Daemon.AwaitAttempt(s.ctx, s.client, job, states...)
+	s.must(err)
+	return a
+}
+
+// log returns the raw log of an attempt.
+func (s *story) log(attempt string) string {
+	s.t.Helper()
+	text, err := s.fleet.Log(s.ctx, s.client, attempt)
+	s.must(err)
+	return string(text)
+}
+
+// file waits until a workload has made a file, and returns what is in it.
+func (s *story) file(path string) string {
+	s.t.Helper()
+	var content []byte
+	s.must(fleet.Await(s.ctx, "the file "+path, func() (bool, error) {
+		var err error
+		content, err = os.ReadFile(path)
+		return err == nil && len(content) > 0, nil
+	}))
+	return string(content)
+}
+
+// path returns a path that workloads may use, outside of any workspace.
+func (s *story) path(name string) string { return filepath.Join(s.fleet.Folder, name) }
+
+func (s *story) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// showLogs prints the end of what each program has said.
+func (s *story) showLogs() {
+	const most = 16 << 10
+	files, _ := filepath.Glob(filepath.Join(s.fleet.Folder, "*.log"))
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		if len(content) > most {
+			content = content[len(content)-most:]
+		}
+		s.t.Logf("the end of %s:\n%s", filepath.Base(file), content)
+	}
+}
+
+// logWriter passes lines to a test's log.
+type logWriter struct{ t *testing.T }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.t.Logf("%s %s", time.Now().Format("15:04:05.000"), p)
+	return len(p), nil
+}
+
+// classOf checks how a job ended.
+func classOf(t *testing.T, job *api.Job, state, class string) *api.Attempt {
+	t.Helper()
+	if job.State != state || job.Class != class {
+		t.Errorf("the job is %s with class %q, want %s with %q; %s", job.State, job.Class, state, class, job.Reason)
+	}
+	if len(job.AllAttempts) == 0 {
+		t.Fatal("it has no attempt")
+	}
+	return &job.AllAttempts[len(job.AllAttempts)-1]
+}
+
+// duration is for fields of specs.
+func duration(d time.Duration) *api.Duration {
+	v := api.Duration(d)
+	return &v
+}
+
+// number is for optional numbers.
+func number[T any](v T) *T { return &v }
+
+// show writes an optional number.
+func show(p *int) string {
+	if p == nil {
+		return "none"
+	}
+	return fmt.Sprint(*p)
+}
+
+// writeFile makes a file that a script waits for.
+func writeFile(path string) error { return os.WriteFile(path, []byte("1"), 0o600) }

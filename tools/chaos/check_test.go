@@ -16,7 +16,7 @@ func good() observedJob {
 		attempts: []observedAttempt{
 			{id: "x", number: 1, ended: true, lost: true, started: true, transcript: []byte("one\ntwo\n"), log: []byte("one\n"), first: 10, last: 20},
 			{
-				id: "y", number: 2, ended: true, accepted: true, logSealed: true, started: true,
+				id: "y", number: 2, ended: true, accepted: true, decided: true, logSealed: true, started: true,
 				transcript: []byte("one\n"), log: []byte("one\n"), first: 21, last: 30,
 			},
 		},
@@ -37,9 +37,9 @@ func TestEachBrokenInvariantIsFound(t *testing.T) {
 		{"I07", func(j *observedJob) { j.ended = false }},
 		{"I07", func(j *observedJob) { j.attempts[0].ended = false }},
 		{"I03", func(j *observedJob) {
-			j.attempts[0].accepted, j.attempts[0].logSealed, j.attempts[0].log = true, true, j.attempts[0].transcript
+			j.attempts[0].decided = true
 		}},
-		{"I03", func(j *observedJob) { j.attempts[1].accepted = false }},
+		{"I03", func(j *observedJob) { j.attempts[1].decided = false }},
 		{"I08", func(j *observedJob) { j.attempts[1].log = nil }},
 		{"I08", func(j *observedJob) { j.attempts[1].logSealed = false }},
 		{"I08", func(j *observedJob) { j.attempts[0].log = []byte("two\n") }},

@@ -17,6 +17,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -161,8 +162,8 @@ func (o options) playOne(ctx context.Context, seed uint64, programs fleet.Progra
 	out.folder = folder
 	if o.keep != "" {
 		kept := filepath.Join(o.keep, fmt.Sprintf("seed-%d", seed))
-		if err := os.CopyFS(kept, os.DirFS(folder)); err != nil {
-			out.err = errors.Join(out.err, err)
+		if said, err := exec.Command("cp", "-a", folder, kept).CombinedOutput(); err != nil { // sockets and all
+			out.err = errors.Join(out.err, fmt.Errorf("keep: %w: %s", err, said))
 		}
 		_ = os.RemoveAll(folder) // it is copied, or copying it has failed and was reported
 		out.folder = kept

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package e2e tells stories with real processes: a daemon, agents and the command, over real QUIC on the loopback, with
+// Package e2e_test tells stories with real processes: a daemon, agents and the command, over real QUIC on the loopback, with
 // leases of six seconds (the shortest that there are, a tenth of the default).
 package e2e_test
 

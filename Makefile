@@ -6,10 +6,11 @@ TOOL       = $(GO) tool -modfile=internal/devtools/go.mod
 SCHEDULES  = 50000
 SEED       = 1
 LEAST      = 100
+CHAOS      = 20
 FUZZTIME   = 2s
 FUZZBUDGET = 180
 
-.PHONY: help check fmt-check vet staticcheck cross build test fmt fuzz sim mutants nightly race
+.PHONY: help check fmt-check vet staticcheck cross build test fmt fuzz sim mutants chaos bench nightly race
 
 help:
 	@echo 'make check    formatting, vet, staticcheck, other systems, build, tests'
@@ -18,6 +19,8 @@ help:
 	@echo 'make fmt      format the tree'
 	@echo 'make fuzz     one fuzz target of each package, $(FUZZTIME) each, $(FUZZBUDGET) s in all'
 	@echo 'make sim      $(SCHEDULES) simulated schedules from seed $(SEED)'
+	@echo 'make chaos    $(CHAOS) days with real processes on which everything goes wrong'
+	@echo 'make bench    every figure of speed, beside its limit'
 	@echo 'make mutants  every mutant must be caught by the simulation'
 	@echo 'make nightly  what takes too long for each commit'
 
@@ -59,11 +62,19 @@ sim:
 mutants:
 	$(GO) run ./tools/sim -mutants -schedules $(SCHEDULES) -seed $(SEED)
 
+# The fleet is built anew, in a folder of its own, and so are the folders of the runs.
+chaos:
+	$(GO) run ./tools/chaos -runs $(CHAOS) -seed $(SEED)
+
+bench:
+	$(GO) run ./tools/bench all
+
 # The last figures stand in docs/testing.md.
 nightly:
 	$(MAKE) sim SCHEDULES=1000000 LEAST=2000
 	$(GO) run ./tools/sim -explore 2 -most 400000
 	$(MAKE) mutants
+	$(MAKE) chaos CHAOS=200
 	.ci/fuzz all 60s 28800
 	$(MAKE) race
 

@@ -2,7 +2,9 @@ package runner
 
 import (
 	"context"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,11 +114,14 @@ type picky struct {
 	transport.Dialer
 	source *trust.Source
 	since  time.Time
+	reason forge.CloseReason
+	dialed *atomic.Int32
 }
 
 func (p picky) Dial(ctx context.Context, endpoint string) (transport.Conn, error) {
+	p.dialed.Add(1)
 	if p.source.Certificate().Leaf.NotBefore.Before(p.since) {
-		return nil, &transport.CloseError{Reason: forge.CloseCertExpired, Remote: true}
+		return nil, &transport.CloseError{Reason: p.reason, Remote: true}
 	}
 	return p.Dialer.Dial(ctx, endpoint)
 }
@@ -128,46 +133,96 @@ func (e elsewhere) Dial(ctx context.Context, endpoint string) (transport.Conn, e
 	return e.Dialer.Dial(ctx, endpoint+"/enrol")
 }
 
-func (y *yard) startWithOldCertificate() *running {
+// startWithOldCertificate starts an agent whose certificate the daemon's TLS refuses for a reason, and counts its tries.
+func (y *yard) startWithOldCertificate(reason forge.CloseReason) (*running, *atomic.Int32) {
+	dialed := new(atomic.Int32)
 	y.enrolled = time.Now().Add(-trust.RunnerLifetime - time.Hour)
 	y.enrol()
 	return y.start(func(c *Config) {
 		roads := c.Roads
 		c.Roads = func(roots trust.Roots, source *trust.Source) (transport.Dialer, transport.Dialer) {
 			agents, recovery := roads(roots, source)
-			return picky{agents, source, time.Now().Add(-time.Hour)}, elsewhere{recovery}
+			return picky{agents, source, time.Now().Add(-time.Hour), reason, dialed}, elsewhere{recovery}
 		}
-	})
+	}), dialed
 }
 
-func TestAnExpiredCertificateIsReplacedByProofOfItsKey(t *testing.T) {
-	y := newYard(t, &runnertest.Machine{})
-	y.counter(func(l *link.Link, m link.Message) {
-		w, is := m.Wire.(*agentv1.EnrollV1)
-		if !is || w.Token != nil {
-			t.Errorf("on the road of enrolment came %T", m.Wire)
-			return
-		}
-		accepted := &agentv1.EnrollAcceptedV1{Runner: y.runner.ULID, Certificate: y.issue(y.runner, w.Request)}
-		if err := l.SendWire(l.Context(), ident.New[forge.MessageID](), m.ID, accepted); err != nil {
-			t.Error(err)
-		}
-	})
-	a := y.startWithOldCertificate()
-	if peer := y.daemon.Peer(y.daemon.Synced()); peer.Runner != a.Runner() || peer.TransportSeq != 1 {
-		t.Errorf("registered as %+v", peer)
+// refusals are what TLS can say of a certificate that is not taken any more.
+var refusals = []forge.CloseReason{forge.CloseCertExpired, forge.CloseAuthFailed}
+
+func TestACertificateThatIsNotTakenIsReplacedByProofOfItsKey(t *testing.T) {
+	for _, reason := range refusals {
+		t.Run(reason.String(), func(t *testing.T) {
+			y := newYard(t, &runnertest.Machine{})
+			y.counter(func(l *link.Link, m link.Message) {
+				w, is := m.Wire.(*agentv1.EnrollV1)
+				if !is || w.Token != nil {
+					t.Errorf("on the road of enrolment came %T", m.Wire)
+					return
+				}
+				accepted := &agentv1.EnrollAcceptedV1{Runner: y.runner.ULID, Certificate: y.issue(y.runner, w.Request)}
+				if err := l.SendWire(l.Context(), ident.New[forge.MessageID](), m.ID, accepted); err != nil {
+					t.Error(err)
+				}
+			})
+			a, _ := y.startWithOldCertificate(reason)
+			if peer := y.daemon.Peer(y.daemon.Synced()); peer.Runner != a.Runner() || peer.TransportSeq != 1 {
+				t.Errorf("registered as %+v", peer)
+			}
+		})
 	}
 }
 
-// TestARevokedRunnerWithAnOldCertificateEndsForGood: case B47. TLS says no more than that the certificate is bad.
-func TestARevokedRunnerWithAnOldCertificateEndsForGood(t *testing.T) {
-	y := newYard(t, &runnertest.Machine{})
-	y.counter(func(l *link.Link, m link.Message) {
-		refusal := &forge.Error{Code: forge.ErrorInternal, Retry: forge.RetryStop, Text: "this runner is revoked"}
-		if err := l.Send(l.Context(), forge.Frame{ID: ident.New[forge.MessageID](), Re: m.ID, Body: refusal}); err != nil {
+// refusal answers on the enrolment's road with a no.
+func refusal(t *testing.T, reason forge.CloseReason) func(*link.Link, link.Message) {
+	return func(l *link.Link, m link.Message) {
+		no := &forge.Error{Code: forge.ErrorRefused, Retry: reason.Retry(), Text: "no"}
+		if err := l.Send(l.Context(), forge.Frame{ID: ident.New[forge.MessageID](), Re: m.ID, Body: no}); err != nil {
 			t.Error(err)
 		}
-		l.Finish(forge.CloseRevoked)
+		l.Finish(reason)
+	}
+}
+
+// TestARevokedRunnerThatIsStartedAgainEndsForGood: case B47, T31. TLS says no more than that the certificate is bad.
+func TestARevokedRunnerThatIsStartedAgainEndsForGood(t *testing.T) {
+	for _, reason := range refusals {
+		t.Run(reason.String(), func(t *testing.T) {
+			y := newYard(t, &runnertest.Machine{})
+			y.counter(refusal(t, forge.CloseRevoked))
+			a, _ := y.startWithOldCertificate(reason)
+			a.end(core.ExitRevoked)
+		})
+	}
+}
+
+// TestARunnerThatTheDaemonDoesNotKnowAsksOnce: case T31. Nobody has revoked it, so it goes on trying, and 1,000 tries cost the
+// daemon 1,000 handshakes and one proof of a key.
+func TestARunnerThatTheDaemonDoesNotKnowAsksOnce(t *testing.T) {
+	y := newYard(t, &runnertest.Machine{})
+	var asked atomic.Int32
+	said := make(chan struct{})
+	y.counter(func(l *link.Link, m link.Message) {
+		if asked.Add(1) == 1 {
+			close(said)
+		}
+		refusal(t, forge.CloseAuthFailed)(l, m)
 	})
-	y.startWithOldCertificate().end(core.ExitRevoked)
+	a, dialed := y.startWithOldCertificate(forge.CloseAuthFailed)
+	<-said
+	for a.recoverable(forge.CloseAuthFailed) {
+		runtime.Gosched()
+	}
+	for range 1000 {
+		c := &conn{a: a.Agent, endpoint: endpoint}
+		if _, err := c.open(t.Context(), forge.AgentSessionID{}); reasonOf(err) != forge.CloseAuthFailed {
+			t.Fatal(err)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("it proved its key %d times in %d tries", n, dialed.Load())
+	}
+	if !a.recoverable(forge.CloseCertExpired) {
+		t.Error("nor would it for a certificate that has expired")
+	}
 }

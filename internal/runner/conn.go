@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -69,7 +70,11 @@ func (c *conn) run(ctx context.Context, session forge.AgentSessionID) {
 		c.endLogs()
 	}
 	reason := reasonOf(err)
-	c.a.cfg.Log.Info("not connected", telemetry.KeyEndpoint, c.endpoint, telemetry.KeyConnection, c.seq, telemetry.KeyReason, reason.String(), telemetry.KeyError, err)
+	level := slog.LevelInfo
+	if reason.Retry() == forge.RetryOperator {
+		level = slog.LevelWarn // nothing comes of it before somebody acts
+	}
+	c.a.cfg.Log.Log(ctx, level, "not connected", telemetry.KeyEndpoint, c.endpoint, telemetry.KeyConnection, c.seq, telemetry.KeyReason, reason.String(), telemetry.KeyError, err)
 	c.a.do(func() {
 		delete(c.a.conns, c.seq)
 		c.a.mu.Lock()
@@ -80,17 +85,34 @@ func (c *conn) run(ctx context.Context, session forge.AgentSessionID) {
 }
 
 // open dials and says hello. Where the daemon does not take the certificate any more, the key is proved for a new one, and
-// the connection tried once again.
+// the connection tried once again. That is also how a revoked runner hears what it is: TLS has no word for it (case B47).
 func (c *conn) open(ctx context.Context, session forge.AgentSessionID) (*link.Link, error) {
 	l, err := c.connect(ctx, session)
-	if err == nil || reasonOf(err).Retry() != forge.RetryRecover {
+	if err == nil || !c.a.recoverable(reasonOf(err)) {
 		return l, err
 	}
 	c.a.cfg.Log.Warn("the daemon does not take this runner's certificate; its key is proved for a new one", telemetry.KeyError, err)
 	if refused := c.recover(ctx); refused != nil {
+		c.a.heard(refused)
 		return nil, refused
 	}
 	return c.connect(ctx, session)
+}
+
+// recoverable reports whether a refusal is worth the proof of the key. Where that was answered with no before, asking again
+// at every try would only make work for the daemon: the tries go on, for an operator may restore what it forgot.
+func (a *Agent) recoverable(reason forge.CloseReason) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return enroll.Recoverable(reason) && (reason != forge.CloseAuthFailed || !a.unknown)
+}
+
+// heard notes that the daemon knows no more of this runner than that it does not take it.
+func (a *Agent) heard(err error) {
+	refused, ok := errors.AsType[*enroll.Refused](err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unknown = ok && refused.Reason == forge.CloseAuthFailed
 }
 
 func (c *conn) connect(ctx context.Context, session forge.AgentSessionID) (*link.Link, error) {
@@ -150,7 +172,7 @@ func text(err error) string {
 // connected tells the core, and makes the connection the one over which everything else goes.
 func (a *Agent) connected(c *conn) {
 	a.mu.Lock()
-	a.current = c
+	a.current, a.unknown = c, false
 	close(a.moved)
 	a.moved = make(chan struct{})
 	a.mu.Unlock()

@@ -78,6 +78,7 @@ type Agent struct {
 	identity *trust.Identity
 	current  *conn // the newest that stood
 	moved    chan struct{}
+	unknown  bool // a daemon that does not take the certificate does not take the proof of its key either
 	reading  capability.Reading
 	facts    capability.Facts
 	lastErr  string

@@ -143,6 +143,8 @@ func (a *Agent) tick(now forge.Instant) {
 
 // command carries out what the runner's owner asked for.
 func (a *Agent) command(now forge.Instant, c Command) {
+	before := a.state
+	defer func() { a.link.beat = a.link.beat || a.state != before }() // the daemon hears at once what its owner has asked for
 	switch c.Kind {
 	case CommandDrain:
 		a.drain(drains{owner: true})

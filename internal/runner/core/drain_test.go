@@ -49,6 +49,32 @@ func TestADrainingAgentTakesNothingNewAndEndsWhatItHas(t *testing.T) {
 	}
 }
 
+// TestADrainIsSaidAtOnce: a person who drains the machine looks at the daemon next, and the daemon would go on with offers
+// until the next heartbeat fell due.
+func TestADrainIsSaidAtOnce(t *testing.T) {
+	said := func(a *agent, state forge.AgentState) {
+		t.Helper()
+		f, m := sent[*forge.Heartbeat](a)
+		if m.State != state {
+			t.Fatalf("the heartbeat says %v", m.State)
+		}
+		a.answer(f.ID, &forge.HeartbeatAck{Nonce: m.Nonce})
+	}
+	a := online(t)
+	a.running(1)
+	notSent[*forge.Heartbeat](a, "before anything has changed")
+	a.step(core.Command{Kind: core.CommandDrain})
+	said(a, forge.AgentDraining)
+	a.step(core.Command{Kind: core.CommandDrain})
+	notSent[*forge.Heartbeat](a, "for a drain that changes nothing")
+	a.reconnect()
+	said(a, forge.AgentDraining)
+	a.step(core.Command{Kind: core.CommandResume})
+	said(a, forge.AgentOnline)
+	a.step(core.Command{Kind: core.CommandStop})
+	said(a, forge.AgentShuttingDown)
+}
+
 func TestADrainEnds(t *testing.T) {
 	a := online(t)
 	a.step(core.Command{Kind: core.CommandDrain})

@@ -29,7 +29,7 @@ func (a *Agent) received(now forge.Instant, e Received) {
 		a.acceptAnswered(re, m)
 	case *forge.HeartbeatAck:
 		if r, ok := a.answered(re, requestHeartbeat, m.Nonce); ok {
-			l.failures = 0 // it has been good for a while
+			l.failures, l.unheard = 0, 0 // it has been good for a while
 			a.verdicts(r, m.Verdicts)
 		}
 	case *forge.PhaseAck:
@@ -89,6 +89,7 @@ func (a *Agent) resynced(now forge.Instant, re forge.MessageID, m *forge.ResyncR
 	a.move(lifecycle.AgentSync)
 	if a.draining() {
 		a.move(lifecycle.AgentDrain)
+		l.beat = true // nothing else says so
 	}
 	for _, t := range a.attempts {
 		t.logSeen = 0
@@ -169,7 +170,13 @@ func (a *Agent) failed(now forge.Instant, re forge.MessageID, m *forge.Error) {
 		return
 	}
 	switch r := a.link.outstanding[i]; r.kind {
-	case requestHeartbeat, requestPhase:
+	case requestHeartbeat:
+		a.answered(re, r.kind, r.nonce)
+		// A daemon that answers and renews nothing is no better than one that does not answer.
+		if a.link.unheard++; a.link.unheard >= mostUnheard {
+			a.hangUp(now, forge.CloseInternal)
+		}
+	case requestPhase:
 		a.answered(re, r.kind, r.nonce)
 	case requestLogFinal, requestCompletion:
 		a.answered(re, r.kind, r.nonce)

@@ -8,6 +8,9 @@ import (
 	"github.com/forgeyard/forgeyard/internal/lifecycle"
 )
 
+// mostUnheard is how many heartbeats in a row may be answered without an acknowledgement before the agent connects anew.
+const mostUnheard = 3
+
 // link is the newest connection and the way to the next one.
 type link struct {
 	lastSeq  uint64 // of the latest dial
@@ -27,6 +30,7 @@ type link struct {
 	trying   bool          // with dialing: that is what this dial is for
 
 	nextBeat    forge.Instant
+	unheard     int // heartbeats in a row that were answered without an acknowledgement
 	outstanding []request
 	outbox
 }
@@ -143,7 +147,7 @@ func (a *Agent) connected(now forge.Instant, e Connected) {
 	l.at, l.trying = l.endpoint, false
 	l.nextDial, l.prefer = forge.Never, forge.Never
 	l.state, l.wanted = forge.ConnRegistering, false
-	l.outstanding = l.outstanding[:0]
+	l.outstanding, l.unheard = l.outstanding[:0], 0
 	l.clear()
 	l.register = true
 	a.move(lifecycle.AgentDial)

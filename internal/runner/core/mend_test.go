@@ -62,6 +62,36 @@ func TestAnErrorToWhatIsSaidAgainAnywayEndsNothing(t *testing.T) {
 	no[core.CloseLink](a, "for a heartbeat that was one too many")
 }
 
+// Case T11: a daemon that answers every heartbeat and renews nothing is as good as none.
+func TestThreeHeartbeatsInARowThatGetNoAcknowledgementEndTheConnection(t *testing.T) {
+	a := online(t)
+	c := a.running(1)
+	refuse := func() {
+		f, _ := a.nextBeat()
+		a.answer(f.ID, &forge.Error{Code: forge.ErrorInternal, Retry: forge.RetryBackoff})
+	}
+	for range 3 { // one that is acknowledged begins the count anew
+		refuse()
+		refuse()
+		a.beat()
+	}
+	no[core.CloseLink](a, "although the heart beats now and then")
+	refuse()
+	refuse()
+	no[core.CloseLink](a, "for two in a row")
+	refuse()
+	if l := effect[core.CloseLink](a); l.Seq != a.seq || l.Reason != forge.CloseInternal {
+		t.Fatalf("closed connection %d for %v", l.Seq, l.Reason)
+	}
+	a.connect()
+	a.register()
+	a.resync()
+	a.is(c, forge.AttemptRunning)
+	refuse()
+	refuse()
+	no[core.CloseLink](a, "for what was said on the connection before")
+}
+
 // The connection ended before the rejection arrived; the store has the lease as accepted, and the agent cleans up.
 func TestALeaseThatWasGivenBackIsGivenBackAgainByTheResync(t *testing.T) {
 	for _, stage := range stages[1:3] {

@@ -218,8 +218,8 @@ func (a *agent) resync(verdicts ...forge.LeaseVerdict) *forge.Resync {
 	return m
 }
 
-// beat lets the heart beat and answers it like resync.
-func (a *agent) beat(verdicts ...forge.LeaseVerdict) *forge.Heartbeat {
+// nextBeat waits for a heartbeat, which is not answered yet.
+func (a *agent) nextBeat() (forge.Frame, *forge.Heartbeat) {
 	a.t.Helper()
 	for rings := 0; !hasSent[*forge.Heartbeat](a); rings++ {
 		if rings > 1000 {
@@ -228,7 +228,13 @@ func (a *agent) beat(verdicts ...forge.LeaseVerdict) *forge.Heartbeat {
 		a.now = max(a.now, a.core.Wake())
 		a.step(core.Tick{})
 	}
-	f, m := sent[*forge.Heartbeat](a)
+	return sent[*forge.Heartbeat](a)
+}
+
+// beat lets the heart beat and answers it like resync.
+func (a *agent) beat(verdicts ...forge.LeaseVerdict) *forge.Heartbeat {
+	a.t.Helper()
+	f, m := a.nextBeat()
 	reply := &forge.HeartbeatAck{Nonce: m.Nonce}
 	for _, item := range m.Attempts {
 		reply.Verdicts = append(reply.Verdicts, a.verdict(item.Lease, verdicts))

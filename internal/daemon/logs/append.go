@@ -33,6 +33,7 @@ func (s *Store) Append(ctx context.Context, runner forge.RunnerID, attempt forge
 		return 0, err
 	}
 	defer l.leave()
+	defer l.rest()
 	return l.append(ctx, frames)
 }
 
@@ -96,7 +97,8 @@ func after(frames []forge.LogFrame, next forge.LogSeq) ([]forge.LogFrame, error)
 	return frames[i:], nil
 }
 
-// within cuts off what would exceed the quota, and counts it.
+// within cuts off what would exceed the quota, and counts it. What frames take besides their bytes has a quota of the same
+// size, so that frames of a byte each do not fill the disk with their heads.
 func (l *log) within(frames []forge.LogFrame) ([]forge.LogFrame, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +109,7 @@ func (l *log) within(frames []forge.LogFrame) ([]forge.LogFrame, error) {
 	limit += Slack
 	total := l.row.Log.Bytes
 	for i, f := range frames {
-		if total += uint64(len(f.Bytes)); total > limit {
+		if total += uint64(len(f.Bytes)); total > limit || uint64(f.Seq)*recordBytes > limit {
 			for _, f := range frames[i:] {
 				l.refused += uint64(len(f.Bytes))
 			}
@@ -142,38 +144,47 @@ func (l *log) put(ctx context.Context, frames []forge.LogFrame) (bool, error) {
 	return true, nil
 }
 
-// keepBuffer is what a log keeps of its buffer between two appends.
+// keepBuffer is the largest buffer that is kept for another append.
 const keepBuffer = 512 << 10
+
+// buffer returns an empty buffer, and what gives it back.
+func (s *Store) buffer() (*[]byte, func()) {
+	b, ok := s.buffers.Get().(*[]byte)
+	if !ok {
+		b = new([]byte)
+	}
+	*b = (*b)[:0]
+	return b, func() {
+		if cap(*b) <= keepBuffer {
+			s.buffers.Put(b)
+		}
+	}
+}
 
 // place writes as many frames as the current segment takes, or begins the next one, and waits for the disk. It returns the
 // segment as it will be once the row has moved.
 func (l *log) place(frames []forge.LogFrame) (segment, int, error) {
 	seg, fresh := l.room(frames[0])
+	buf, giveBack := l.store.buffer()
+	defer giveBack()
 	at := seg.size
 	if fresh {
 		at = 0
-		l.buf = append(l.buf[:0], magic...)
-	} else {
-		l.buf = l.buf[:0]
+		*buf = append(*buf, magic...)
 	}
-	defer func() {
-		if cap(l.buf) > keepBuffer {
-			l.buf = nil
-		}
-	}()
 	n := 0
 	for _, f := range frames {
 		if n > 0 && seg.size+recordBytes+int64(len(f.Bytes)) > SegmentBytes {
 			break
 		}
-		l.buf = appendRecord(l.buf, f)
+		*buf = appendRecord(*buf, f)
 		seg.note(f)
 		n++
 	}
 	if err := l.reach(seg.first, fresh); err != nil {
 		return segment{}, 0, err
 	}
-	if err := l.store.write(l.file, l.buf, at); err != nil {
+	if err := l.store.write(l.file, *buf, at); err != nil {
 		return segment{}, 0, err
 	}
 	if err := l.store.sync(l.file); err != nil {
@@ -207,22 +218,19 @@ func (l *log) reach(first forge.LogSeq, fresh bool) error {
 			return err
 		}
 	}
-	if l.file != nil {
-		_ = l.file.Close() // what counts was synced
-		l.file = nil
-		last := l.segments[len(l.segments)-1]
-		l.index(&last)
-	}
+	l.closeFile()
 	flags := os.O_WRONLY
 	if fresh {
+		if n := len(l.segments); n > 0 {
+			last := l.segments[n-1]
+			l.index(&last)
+		}
 		flags |= os.O_CREATE | os.O_TRUNC
 		if err := os.MkdirAll(l.dir, 0o700); err != nil {
 			return err
 		}
 	}
-	file, err := os.OpenFile(segmentPath(l.dir, first), flags, 0o600)
-	l.file = file
-	return err
+	return l.openFile(segmentPath(l.dir, first), flags)
 }
 
 // commit moves the row, and then what readers see. It reports false where the row was not as expected.

@@ -20,5 +20,6 @@
 // rules of package authority.
 //
 // The store starts no goroutine but in Run, whose caller owns it. Appends to one log take turns; appends to several logs,
-// readers and followers do not wait for each other, so a slow follower never holds up what comes in.
+// readers and followers do not wait for each other, so a slow follower never holds up what comes in. Logs that are remembered
+// are more than files that are open: a log gives its file back where there are many.
 package logs

@@ -13,6 +13,15 @@ func (s *Store) SetSync(f func(*os.File) error) { s.sync = f }
 // SetWrite puts something in the place of writing.
 func (s *Store) SetWrite(f func(f *os.File, p []byte, at int64) error) { s.write = f }
 
+// SetBounds puts smaller bounds in the place of MaxOpen and MaxFiles.
+func (s *Store) SetBounds(open, files int) { s.maxOpen, s.maxFiles = open, files }
+
+// Files is how many files logs keep open.
+func (s *Store) Files() int { return int(s.files.Load()) }
+
+// RecordBytes is what a stored frame takes besides its bytes.
+const RecordBytes = recordBytes
+
 // CloseEnded is one look of Run.
 func (s *Store) CloseEnded(ctx context.Context, now forge.Instant, seen map[forge.AttemptID]forge.Instant) {
 	s.closeEnded(ctx, now, seen)

@@ -29,8 +29,7 @@ type log struct {
 
 	// Of whoever has the turn. hash is nil until the log was recovered for appending.
 	hash *blake3.Hasher
-	file *os.File // the last segment, where something was appended
-	buf  []byte
+	file *os.File // the last segment, where something was appended and few files are open
 
 	mu       sync.Mutex
 	loaded   bool
@@ -223,10 +222,33 @@ func (l *log) index(s *segment) {
 
 // forget drops what is only needed to append. Its caller has the turn, or knows that nobody uses the log.
 func (l *log) forget() {
+	l.closeFile()
+	l.hash = nil
+}
+
+// openFile opens a segment for writing.
+func (l *log) openFile(path string, flags int) error {
+	file, err := os.OpenFile(path, flags, 0o600)
+	if err == nil {
+		l.file = file
+		l.store.files.Add(1)
+	}
+	return err
+}
+
+func (l *log) closeFile() {
 	if l.file != nil {
 		_ = l.file.Close() // what counts was synced
+		l.file = nil
+		l.store.files.Add(-1)
 	}
-	l.file, l.hash, l.buf = nil, nil, nil
+}
+
+// rest gives the file back where many are open. What is known of the log stays.
+func (l *log) rest() {
+	if l.store.files.Load() > int64(l.store.maxFiles) {
+		l.closeFile()
+	}
 }
 
 // wake tells those that follow.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
@@ -16,8 +17,12 @@ import (
 
 // Bounds.
 const (
-	// MaxOpen is how many logs are kept open at once; those that nobody uses make room first.
-	MaxOpen = 1024
+	// MaxOpen is how many logs are remembered at once, each with the state of its hash, about 11 KiB; those that nobody uses
+	// make room first. One that was forgotten is read again from its beginning before the next append, so there are more
+	// than a daemon has attempts.
+	MaxOpen = 16384
+	// MaxFiles is about how many of them keep a file open between two appends. The others open it each time.
+	MaxFiles = 1024
 	// Slack is what an attempt's log may have beyond the limit of its spec: the limit is about the workload's output, and
 	// the agent's own frames come on top. Only an agent that does not keep the limit itself ever gets here.
 	Slack = 4 << 20
@@ -33,7 +38,7 @@ var (
 	ErrSealed = errors.New("logs: the log is sealed")
 	// ErrHole: frames between what is stored and these are missing.
 	ErrHole = errors.New("logs: frames before these are missing")
-	// ErrQuota: the log has all the bytes that it may have.
+	// ErrQuota: the log has all the bytes, or all the frames, that it may have.
 	ErrQuota = errors.New("logs: over the quota of the attempt")
 	// ErrCorrupt: the disk has less, or something else, than was stored once.
 	ErrCorrupt = errors.New("logs: what is on disk is not what was stored")
@@ -85,6 +90,10 @@ type Store struct {
 	sync  func(*os.File) error // the disk, or what a test puts in its place
 	write func(f *os.File, p []byte, at int64) error
 
+	maxOpen, maxFiles int
+	files             atomic.Int64 // that logs keep open
+	buffers           sync.Pool    // of *[]byte, for appends
+
 	mu     sync.Mutex
 	open   map[forge.AttemptID]*log
 	uses   uint64 // counts, to find the log that was not used for longest
@@ -99,7 +108,9 @@ func Open(cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open logs: %w", err)
 	}
-	return &Store{cfg: cfg, sync: syncData, write: writeAt, open: map[forge.AttemptID]*log{}}, nil
+	return &Store{
+		cfg: cfg, sync: syncData, write: writeAt, maxOpen: MaxOpen, maxFiles: MaxFiles, open: map[forge.AttemptID]*log{},
+	}, nil
 }
 
 func writeAt(f *os.File, p []byte, at int64) error {
@@ -201,7 +212,7 @@ func (s *Store) done(l *log) {
 
 // makeRoomLocked forgets the log that was not used for longest. Where all are in use, there are as many more as users.
 func (s *Store) makeRoomLocked() {
-	if len(s.open) < MaxOpen {
+	if len(s.open) < s.maxOpen {
 		return
 	}
 	var oldest *log

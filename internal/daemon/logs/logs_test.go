@@ -579,8 +579,10 @@ func TestTheTailBeginsWithWholeLines(t *testing.T) {
 
 func TestLogsThatNobodyUsesMakeRoom(t *testing.T) {
 	f := newFixture(t)
+	const open = 100
+	f.store.SetBounds(open, open)
 	var all []forge.AttemptContext
-	for i := range logs.MaxOpen + 50 {
+	for i := range open + 50 {
 		c := f.table.begin(0)
 		all = append(all, c)
 		frame := forge.LogFrame{Seq: 1, Stream: forge.LogStdout, Bytes: fmt.Append(nil, i)}
@@ -594,6 +596,66 @@ func TestLogsThatNobodyUsesMakeRoom(t *testing.T) {
 		if next, err := f.store.Append(ctx, c.Runner, c.Attempt, []forge.LogFrame{frame}); err != nil || next != 3 {
 			t.Fatalf("log %d: %d, %v", i, next, err)
 		}
+	}
+}
+
+// Ten thousand attempts print at once: there are fewer files than that, and no log is read again for each of its appends.
+func TestLogsShareFilesAndNoneIsReadAgainForThat(t *testing.T) {
+	f := newFixture(t)
+	const files, many = 8, 50
+	f.store.SetBounds(logs.MaxOpen, files)
+	f.store.SetSync(func(*os.File) error { return nil })
+	all := make([]forge.AttemptContext, many)
+	for i := range all {
+		all[i] = f.table.begin(0)
+	}
+	for seq := range forge.LogSeq(4) {
+		for i, c := range all {
+			frame := forge.LogFrame{Seq: seq + 1, Stream: forge.LogStdout, Bytes: fmt.Append(nil, i)}
+			if next, err := f.store.Append(ctx, c.Runner, c.Attempt, []forge.LogFrame{frame}); err != nil || next != seq+2 {
+				t.Fatalf("log %d: %d, %v", i, next, err)
+			}
+			if open := f.store.Files(); open > files {
+				t.Fatalf("%d files are open, not %d", open, files)
+			}
+		}
+	}
+	if looks := f.table.looks(); looks > 2*many { // once to open it, once to recover it
+		t.Errorf("rows were read %d times for %d logs", looks, many)
+	}
+	if err := f.store.Close(); err != nil || f.store.Files() != 0 {
+		t.Errorf("%d files are open after the end, %v", f.store.Files(), err)
+	}
+}
+
+// A segment that was given back before it was full has an index like any other.
+func TestASegmentOfWhichNoFileIsOpenGetsItsIndex(t *testing.T) {
+	f := newFixture(t)
+	f.store.SetBounds(logs.MaxOpen, 0)
+	f.store.SetSync(func(*os.File) error { return nil })
+	piece := strings.Repeat("x", forge.MaxLogPayload)
+	for len(f.wrote)*forge.MaxLogPayload <= logs.SegmentBytes {
+		f.append(piece)
+	}
+	if _, err := os.Stat(f.store.SegmentPath(f.Attempt, 1) + ".idx"); err != nil {
+		t.Error(err)
+	}
+	f.check()
+}
+
+// Frames of one byte each would take 25 times their bytes on the disk.
+func TestFramesHaveAQuotaBesidesTheirBytes(t *testing.T) {
+	f := newFixture(t)
+	f.AttemptContext = f.table.begin(forge.MinLogLimit)
+	f.store.SetSync(func(*os.File) error { return nil })
+	most := (int(forge.MinLogLimit) + logs.Slack) / logs.RecordBytes
+	texts := make([]string, most)
+	for i := range texts {
+		texts[i] = "x"
+	}
+	f.append(texts...)
+	if next, err := f.store.Append(ctx, f.Runner, f.Attempt, f.frames("x")); !errors.Is(err, logs.ErrQuota) || int(next) != most+1 {
+		t.Fatalf("%d, %v", next, err)
 	}
 }
 

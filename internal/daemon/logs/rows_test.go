@@ -26,6 +26,14 @@ type table struct {
 	leases   map[forge.LeaseID]authority.Lease
 	loseNext int  // how many of the next transactions have no answer
 	commit   bool // whether those happen all the same
+	reads    int
+}
+
+// looks is how often a row was read.
+func (t *table) looks() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reads
 }
 
 func newTable() *table {
@@ -107,6 +115,7 @@ func (t *table) Do(_ context.Context, cmd authority.Command) (authority.Answer, 
 func (t *table) Log(_ context.Context, attempt forge.AttemptID) (logs.Row, bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.reads++
 	row, found := t.rows[attempt]
 	return row, found, nil
 }

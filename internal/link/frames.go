@@ -173,7 +173,18 @@ func (l *Link) admitOn(kind protocol.StreamKind, tag protocol.Tag) error {
 	if l.daemon {
 		to = protocol.ToDaemon
 	}
-	return gate.Frame(to, kind, tag)
+	err := gate.Frame(to, kind, tag)
+	if gate.State == forge.ConnClosing && outOfTurn(err) {
+		return nil // nobody waits for it any more
+	}
+	return err
+}
+
+// outOfTurn reports whether an error says that something may not come in this state. Where this end has begun to close, that
+// is nobody's fault: the peer does not know yet, and is to hear the reason of the close and not that of a violation.
+func outOfTurn(err error) bool {
+	var v *protocol.Violation
+	return errors.As(err, &v) && v.Fault == protocol.FaultState
 }
 
 // openFrame decodes a body and checks its version and whose name is in it.

@@ -516,6 +516,38 @@ func TestFinishDoesNotWaitForAPeerThatReadsNothing(t *testing.T) {
 	})
 }
 
+// A daemon stops while its agents send: they hear that it stops, and not that they were out of turn.
+func TestWhatComesWhileThisEndClosesIsNoViolation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := linkUp(t)
+		defer l.close()
+		l.active(t)
+		l.daemon.SetState(forge.ConnClosing)
+		beat := &forge.Heartbeat{Runner: runner, Session: session, Nonce: 1, State: forge.AgentOnline}
+		if err := l.agent.Send(t.Context(), frame(beat)); err != nil {
+			t.Fatal(err)
+		}
+		head := &logv1.StreamHeaderV1{Attempt: attempt.ULID, Lease: lease.ULID, First: 1, Encoding: logv1.EncodingPlain}
+		s, err := l.agent.OpenSend(t.Context(), protocol.StreamLog, head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		var reset *transport.ResetError
+		if _, err := s.Write([]byte("x")); !errors.As(err, &reset) || reset.Code != protocol.ResetResumeLater {
+			t.Errorf("the stream ends with %v", err)
+		}
+		go l.daemon.Finish(forge.CloseShutdown)
+		_, err = l.agent.Receive(t.Context())
+		if got := closeOf(t, err); got.Reason != forge.CloseShutdown || !got.Remote {
+			t.Errorf("the agent hears %v", err)
+		}
+		if faults := l.seen.faults(); len(faults) > 0 {
+			t.Errorf("the daemon saw %v", faults)
+		}
+	})
+}
+
 func TestAPeerThatJustLeavesIsNotWaitedForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := linkUp(t)

@@ -163,6 +163,9 @@ func (l *Link) receiveStream(r transport.ReceiveStream, s transport.SendStream) 
 // refuseStream ends a stream that may not be, and the connection where that is due.
 func (l *Link) refuseStream(r transport.ReceiveStream, s transport.SendStream, err error) {
 	code := protocol.ResetMalformed
+	if errors.Is(err, errClosing) {
+		code = protocol.ResetResumeLater
+	}
 	var v *protocol.Violation
 	if errors.As(err, &v) && v.Severity() == protocol.SeverityStream {
 		code = v.Reset()
@@ -197,6 +200,7 @@ var (
 	errShape   = errors.New("its kind has another number of directions")
 	errStreams = errors.New("too many streams of a kind")
 	errLate    = errors.New("its header did not come in time")
+	errClosing = errors.New("this end closes the connection")
 )
 
 // readHeader waits for the first byte of a stream, as long as it takes, and then for the header, as long as a header may
@@ -234,7 +238,11 @@ func (l *Link) headOf(h protocol.StreamHeader) (protocol.StreamKind, protocol.St
 	l.mu.Lock()
 	gate := l.gate
 	l.mu.Unlock()
-	return h.Kind, head, gate.Stream(h.Kind)
+	err := gate.Stream(h.Kind)
+	if gate.State == forge.ConnClosing && outOfTurn(err) {
+		err = errClosing
+	}
+	return h.Kind, head, err
 }
 
 // place gives a stream one of the places of its kind, which it leaves once both of its directions have ended.

@@ -21,6 +21,9 @@ import (
 const (
 	// maxBatch is how many bytes of a stream wait for the disk while others are on their way to it.
 	maxBatch = 256 << 10
+	// frameBytes is what a frame takes in memory besides its bytes. It counts too: of frames of one byte each there would
+	// be gigabytes within the bounds.
+	frameBytes = 128
 	// gatherFor is how long the appends to a log are apart where little comes: each costs the disk a wait.
 	gatherFor = 10 * time.Millisecond
 	// stallWithin is how long a stream may hold unread bytes in the windows that it shares with the control stream. After
@@ -150,7 +153,7 @@ type intake struct {
 
 	mu     sync.Mutex
 	frames []forge.LogFrame
-	bytes  int
+	bytes  int  // of memory
 	ended  bool // nothing more will be added
 	failed bool // nothing more will be taken
 }
@@ -210,22 +213,23 @@ func (i *intake) read() {
 
 // add puts a frame behind those that wait. It reports false where there is no room for too long, or never again.
 func (i *intake) add(f forge.LogFrame) bool {
+	size := frameBytes + len(f.Bytes)
 	ctx, cancel := context.WithTimeout(i.server.serving, stallWithin)
 	defer cancel()
-	if err := i.server.budget.Acquire(ctx, int64(len(f.Bytes))); err != nil {
+	if err := i.server.budget.Acquire(ctx, int64(size)); err != nil {
 		i.in.Reset(protocol.ResetResumeLater)
 		return false
 	}
 	for {
 		i.mu.Lock()
-		failed, fits := i.failed, i.bytes == 0 || i.bytes+len(f.Bytes) <= maxBatch
+		failed, fits := i.failed, i.bytes == 0 || i.bytes+size <= maxBatch
 		if fits && !failed {
-			i.frames, i.bytes = append(i.frames, f), i.bytes+len(f.Bytes)
+			i.frames, i.bytes = append(i.frames, f), i.bytes+size
 		}
 		i.mu.Unlock()
 		switch {
 		case failed:
-			i.server.budget.Release(int64(len(f.Bytes)))
+			i.server.budget.Release(int64(size))
 			return false
 		case fits:
 			nudge(i.wake)
@@ -234,7 +238,7 @@ func (i *intake) add(f forge.LogFrame) bool {
 		select {
 		case <-i.room:
 		case <-ctx.Done():
-			i.server.budget.Release(int64(len(f.Bytes)))
+			i.server.budget.Release(int64(size))
 			i.in.Reset(protocol.ResetResumeLater)
 			return false
 		}
@@ -277,7 +281,7 @@ func (i *intake) append() error {
 		if err != nil {
 			return err
 		}
-		i.server.cfg.Metrics.logged(n)
+		i.server.cfg.Metrics.logged(n - frameBytes*len(frames))
 		if n < maxBatch/4 {
 			i.gather()
 		}

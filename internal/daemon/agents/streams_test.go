@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
@@ -13,6 +14,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
+	"github.com/forgeyard/forgeyard/internal/link"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/protocol/agentv1"
 	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
@@ -96,6 +98,25 @@ func TestAHoleInALogIsAskedFor(t *testing.T) {
 		t.Errorf("frames with a hole: reset with %v", code)
 	}
 	p.acked(c.Attempt, 3)
+}
+
+// deaf is a stream on which nothing comes.
+type deaf struct{ transport.ReceiveStream }
+
+func (deaf) Stop(protocol.ResetCode) {}
+
+// A runner that sends frames of one byte takes no more memory than one that sends large ones.
+func TestSmallFramesOfALogCountForWhatTheyTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		frame := forge.LogFrame{Seq: 1, Stream: forge.LogStdout, Bytes: []byte("x")}
+		in := &link.Inbound{Receive: deaf{}}
+		if n, most := agents.Gather(t.Context(), agents.MaxLogBytes, in, frame), agents.MaxBatch/agents.FrameBytes; n == 0 || n > most {
+			t.Errorf("%d frames wait within one stream, at most %d may", n, most)
+		}
+		if n := agents.Gather(t.Context(), 10*agents.FrameBytes, in, frame); n != 9 {
+			t.Errorf("%d frames wait within a budget for 9", n)
+		}
+	})
 }
 
 // gate lets appends through one by one, or not.

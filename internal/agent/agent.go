@@ -102,6 +102,9 @@ func Enroll(ctx context.Context, o Options, token trust.Token, name string) (_ *
 	if err != nil {
 		return nil, err
 	}
+	if err := noteEndpoints(o.State, o.Endpoints); err != nil {
+		return nil, err // before there is a certificate: the same token can be used again
+	}
 	return id, folder.Save(id)
 }
 

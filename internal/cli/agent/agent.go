@@ -46,6 +46,7 @@ type app struct {
 	file      string
 	data      string
 	endpoints []string
+	noted     []string // by enrolment
 	set       []string
 	check     bool
 	settings  config.Agent
@@ -128,7 +129,22 @@ func (a *app) load() error {
 	if a.settings, err = config.LoadAgent(in); err != nil {
 		return program.Exit(program.CodeUsage, fmt.Errorf("the settings are wrong:\n%w", err))
 	}
+	if a.noted, err = agent.NotedEndpoints(a.settings.DataDir); err != nil {
+		return program.Exit(program.CodeUsage, err)
+	}
 	return nil
+}
+
+// again are the flags that lead the next command to the same folder.
+func (a *app) again() string {
+	var flags string
+	if a.file != "" {
+		flags += " --config " + a.file
+	}
+	if a.data != "" {
+		flags += " --data " + a.data
+	}
+	return flags
 }
 
 // options are the settings as the agent takes them.
@@ -145,6 +161,9 @@ func (a *app) options(log *slog.Logger) agent.Options {
 			panic("settings that were validated: " + err.Error())
 		}
 		o.Endpoints = append(o.Endpoints, address)
+	}
+	if len(o.Endpoints) == 0 {
+		o.Endpoints = a.noted
 	}
 	return o
 }
@@ -202,8 +221,8 @@ func (a *app) run(ctx context.Context) (err error) {
 }
 
 func (a *app) endpointNamed() error {
-	if len(a.settings.ControlPlane.Endpoints) == 0 {
-		return console.Usage("no daemon is named\nName one with --endpoint quic://HOST:PORT, or control_plane.endpoints in the settings")
+	if len(a.settings.ControlPlane.Endpoints) == 0 && len(a.noted) == 0 {
+		return console.Usage("no daemon is named, and enrolment has noted none\nName one with --endpoint quic://HOST:PORT, or control_plane.endpoints in the settings")
 	}
 	return nil
 }
@@ -297,7 +316,7 @@ func (a *app) enroll(ctx context.Context, file, name string) error {
 	if err != nil {
 		return err
 	}
-	a.print().Note("enrolled as runner %v in %s\nNow start it: forgeyard-agent run", id.Runner(), o.State)
+	a.print().Note("enrolled as runner %v in %s\nNow start it: forgeyard-agent run%s", id.Runner(), o.State, a.again())
 	return nil
 }
 

@@ -37,6 +37,9 @@ func (r *runner) unsuited(j *job, yield func(forge.Miss) bool) bool {
 	if !r.Trust.Runs(need.Trust) && !yield(forge.Miss{Kind: forge.MissTrust, What: need.Trust.String(), Got: r.Trust.String()}) {
 		return false
 	}
+	if r.unknown() {
+		return true // it was said that it is not connected, and what it can do is not known
+	}
 	for m := range j.Need.Misses(&r.caps) {
 		if !yield(m) {
 			return false
@@ -44,6 +47,9 @@ func (r *runner) unsuited(j *job, yield func(forge.Miss) bool) bool {
 	}
 	return !slices.Contains(j.Refused, r.ID) || yield(forge.Miss{Kind: forge.MissRefused})
 }
+
+// unknown reports whether the runner has never said what it can do: it was made and did not come yet.
+func (r *runner) unknown() bool { return !r.Connected && r.caps.SchemaVersion == 0 }
 
 // unavailable yields what keeps the runner from any job.
 func (r *runner) unavailable(yield func(forge.Miss) bool) bool {

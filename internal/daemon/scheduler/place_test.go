@@ -327,3 +327,18 @@ func large(used int) scheduler.Snapshot {
 	}
 	return s
 }
+
+// Of a machine that never came nothing is known, so nothing else is said of it.
+func TestARunnerThatNeverCameIsNotConnectedAndNoMore(t *testing.T) {
+	job := newJob(1, 1, "a")
+	s := scheduler.Snapshot{Jobs: []scheduler.Job{job}, Runners: []scheduler.Runner{{
+		Runner: forge.Runner{ID: runnerID(1), Name: "new", Pool: job.Need.Constraints.Pool, Trust: job.Need.Constraints.Trust},
+	}}}
+	why, waits := scheduler.Place(s).Why(job.ID)
+	if !waits {
+		t.Fatal("it was placed")
+	}
+	if misses := why.Passed[0].Misses; len(misses) != 1 || misses[0].Kind != forge.MissDisconnected {
+		t.Errorf("passed for %v", misses)
+	}
+}

@@ -4,7 +4,7 @@ package api
 type Runner struct {
 	ID           string        `json:"id"`
 	Name         string        `json:"name"`
-	State        string        `json:"state"` // online, draining, offline, disabled, revoked, never
+	State        string        `json:"state"` // online, draining, offline, disabled, revoked, never; too old, too new and other version of one that was refused
 	Pool         string        `json:"pool"`
 	Trust        string        `json:"trust"`
 	Labels       []string      `json:"labels,omitempty"` // given by an administrator
@@ -21,6 +21,7 @@ type Runner struct {
 	Load         *Load         `json:"load,omitempty"`
 	Active       []string      `json:"active,omitempty"` // attempts that it holds
 	LastReject   *Reject       `json:"last_reject,omitempty"`
+	Refused      *Refusal      `json:"refused,omitempty"` // of one that is not connected for its agent's version
 	CreatedAt    *Time         `json:"created_at,omitempty"`
 	SeenAt       *Time         `json:"seen_at,omitempty"`
 	Certificate  *Certificate  `json:"certificate,omitempty"` // the one that expires last
@@ -54,6 +55,13 @@ type Load struct {
 	Active   *Resources `json:"active"`
 	Free     *Resources `json:"free"`
 	Pressure string     `json:"pressure,omitempty"`
+}
+
+// Refusal is why a runner's agent was not let in.
+type Refusal struct {
+	Reason string `json:"reason"` // the close code
+	Why    string `json:"why"`    // for people
+	At     *Time  `json:"at"`
 }
 
 // Reject is why a runner last gave an offer back.
@@ -93,7 +101,7 @@ type TokenRequest struct {
 	Trust     string    `json:"trust,omitempty"`
 	Labels    []string  `json:"labels,omitempty"`
 	Slots     *uint32   `json:"slots,omitempty"`
-	ExpiresIn *Duration `json:"expires_in,omitempty"` // one hour where nothing is said
+	ExpiresIn *Duration `json:"expires_in,omitempty"` // 15 minutes where nothing is said, at most 24 hours
 }
 
 // EnrollmentToken is a token as its maker sees it. Token is its text, there once, in the answer to the request that made

@@ -100,6 +100,9 @@ func describeRunner(w io.Writer, r *api.Runner) {
 	console.Field(w, "Attempts", strings.Join(r.Active, ", "))
 	console.Field(w, "Last reject", rejected(r.LastReject))
 	console.Field(w, "Last seen", when(r.SeenAt))
+	if f := r.Refused; f != nil {
+		console.Field(w, "Refused", when(f.At)+", "+f.Why)
+	}
 	if c := r.Certificate; c != nil {
 		console.Field(w, "Certificate", c.Serial+", until "+when(c.ExpiresAt))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/transport"
 	"github.com/forgeyard/forgeyard/internal/transport/quic"
 )
@@ -70,6 +71,16 @@ func TestARunFromItsSubmissionToItsResultOverRealConnections(t *testing.T) {
 	sessions, err := w.client.Sessions(w.ctx)
 	if err != nil || len(sessions.Items) != 1 || sessions.Items[0].Runner != r.ID || sessions.Items[0].State != "Active" {
 		t.Errorf("sessions: %+v, %v", sessions, err)
+	}
+	if s := sessions.Items[0]; s.RunnerName != "r1" || s.HeartbeatAt != nil {
+		t.Errorf("before its first heartbeat: %+v", s)
+	}
+	a.nonce++
+	a.say(&forge.Heartbeat{Runner: a.identity.Runner(), Session: a.session, Nonce: a.nonce, State: forge.AgentOnline})
+	hear[*forge.HeartbeatAck](a)
+	sessions, err = w.client.Sessions(w.ctx)
+	if err != nil || sessions.Items[0].HeartbeatAt == nil || sessions.Items[0].HeartbeatAt.Before(*sessions.Items[0].SinceAt) {
+		t.Errorf("after it: %+v, %v", sessions, err)
 	}
 	if _, err := w.client.Ready(w.ctx); err != nil {
 		t.Errorf("ready: %v", err)
@@ -189,6 +200,60 @@ func TestADisabledRunnerIsClosedUntilItIsEnabled(t *testing.T) {
 	_, err = w.client.SetRunner(w.ctx, "r1", api.RunnerEnable)
 	w.must(err)
 	a.connect()
+}
+
+// versions are the terms of a peer that speaks these minors of the first major.
+func versions(least, most uint16) protocol.Terms {
+	terms := protocol.OwnTerms()
+	terms.Versions = protocol.Ranges{{Major: 1, MinMinor: least, MaxMinor: most}}
+	return terms
+}
+
+// TestAnAgentOfAnotherVersionIsListedWithTheReason: case B43. It is refused before it could take a job.
+func TestAnAgentOfAnotherVersionIsListedWithTheReason(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Terms = versions(2, 3)
+	w.begin()
+	token, err := w.client.CreateToken(w.ctx, &api.TokenRequest{Name: "r1"})
+	w.must(err)
+	a := w.enroll(token.Token)
+	run := w.submit("a")
+	for _, one := range []struct {
+		terms              protocol.Terms
+		state, reason, why string
+	}{
+		{versions(0, 1), "too old", "TOO_OLD", "install a newer agent"},
+		{versions(4, 9), "too new", "TOO_NEW", "update this daemon"},
+	} {
+		a.terms = one.terms
+		if err := a.dial(); err == nil {
+			t.Fatalf("an agent that is %s is let in", one.state)
+		}
+		r, err := w.client.Runner(w.ctx, "r1")
+		for err == nil && r.State != one.state { // the agent hears of it first
+			r, err = w.client.Runner(w.ctx, "r1")
+		}
+		if err != nil || r.Refused == nil || r.Refused.Reason != one.reason || r.Refused.At == nil {
+			t.Fatalf("listed as %+v, %v", r, err)
+		}
+		for _, part := range []string{"server supports 1.2-1.3", "agent supports " + one.terms.Versions.String(), one.why} {
+			if !strings.Contains(r.Refused.Why, part) {
+				t.Errorf("%q does not say %q", r.Refused.Why, part)
+			}
+		}
+		if why, err := w.client.ExplainRunner(w.ctx, "r1"); err != nil || why.Summary != r.Refused.Why {
+			t.Errorf("why: %+v, %v", why, err)
+		}
+	}
+	job, err := w.client.Job(w.ctx, run.Jobs[0].ID)
+	if err != nil || job.Attempts != 0 {
+		t.Errorf("the job was touched: %+v, %v", job, err)
+	}
+	a.terms = versions(1, 2)
+	a.connect()
+	if r, err := w.client.Runner(w.ctx, "r1"); err != nil || r.State != "online" || r.Refused != nil {
+		t.Errorf("once let in it is %+v, %v", r, err)
+	}
 }
 
 // People and agents come in by different doors, and neither opens to the other.

@@ -117,6 +117,9 @@ func sessions(list []agents.Session) []api.Session {
 			ID: s.Transport.String(), Runner: s.Runner.String(), Remote: s.Peer, State: s.State.String(), Protocol: s.Version.String(),
 			Software: s.Software, SinceAt: &s.Opened,
 		}
+		if !s.Heartbeat.IsZero() {
+			one.HeartbeatAt = &s.Heartbeat
+		}
 		if !s.Session.IsZero() {
 			one.AgentSession = s.Session.String()
 		}

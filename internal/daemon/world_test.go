@@ -154,6 +154,7 @@ type agent struct {
 	boot     forge.BootID
 	seq      uint64
 	nonce    forge.Nonce
+	terms    protocol.Terms // our own where there are none
 	link     *link.Link
 	acked    map[forge.AttemptID]forge.LogSeq
 	kept     []forge.Message // that came before anybody waited for them
@@ -169,7 +170,7 @@ func (w *world) enroll(token string) *agent {
 	defer func() { _ = dialer.Close() }()
 	conn, err := dialer.Dial(w.ctx, w.at.Agents)
 	w.must(err)
-	id, err := enroll.Enroll(w.ctx, conn, link.Config{Role: protocol.RoleAgent, Software: "test agent"}, parsed, key, "host")
+	id, err := enroll.Enroll(w.ctx, conn, link.Config{Role: protocol.RoleAgent, Terms: w.cfg.Terms, Software: "test agent"}, parsed, key, "host")
 	w.must(err)
 	return &agent{
 		w: w, identity: id, session: ident.New[forge.AgentSessionID](), folder: ident.New[forge.StateFolderID](),
@@ -186,7 +187,7 @@ func (a *agent) dial() error {
 	if err != nil {
 		return err
 	}
-	l, err := link.Connect(a.w.ctx, conn, link.Config{Role: protocol.RoleAgent, Software: "test agent"}, a.session)
+	l, err := link.Connect(a.w.ctx, conn, link.Config{Role: protocol.RoleAgent, Terms: a.terms, Software: "test agent"}, a.session)
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,9 @@ type Store interface {
 type Control interface {
 	// Connected says that a runner is there to take work: it has registered and said what it still holds.
 	Connected(runner forge.RunnerID, session forge.AgentSessionID)
+	// Refused says that its agent was not let in, because there is no version that it and this daemon both speak. why names
+	// the versions of both.
+	Refused(runner forge.RunnerID, reason forge.CloseReason, why string)
 	// Disconnected says that its connection is gone. Its leases stand until they end.
 	Disconnected(runner forge.RunnerID)
 	// Capabilities says that a new snapshot is in the store.
@@ -92,6 +95,7 @@ type Control interface {
 type nobody struct{}
 
 func (nobody) Connected(forge.RunnerID, forge.AgentSessionID)                    {}
+func (nobody) Refused(forge.RunnerID, forge.CloseReason, string)                 {}
 func (nobody) Disconnected(forge.RunnerID)                                       {}
 func (nobody) Capabilities(forge.RunnerID)                                       {}
 func (nobody) Heartbeat(forge.RunnerID, forge.AgentState, forge.ResourceSummary) {}

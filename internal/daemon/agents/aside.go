@@ -97,7 +97,9 @@ func (s *Server) Probe(ctx context.Context, runner forge.RunnerID) (forge.Health
 		delete(c.probes, id)
 		c.mu.Unlock()
 	}()
-	s.post(func() { s.push(c, outgoing{frame: forge.Frame{ID: id}, wire: &agentv1.ProbeRequestV1{}}) })
+	if !c.out.push(outgoing{frame: forge.Frame{ID: id}, wire: &agentv1.ProbeRequestV1{}}) {
+		s.post(func() { s.shut(c, forge.CloseOverloaded) })
+	}
 	select {
 	case p := <-answer:
 		return p.health, p.err

@@ -14,6 +14,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
 	"github.com/forgeyard/forgeyard/internal/link"
+	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 	"github.com/forgeyard/forgeyard/internal/transport"
 )
@@ -42,6 +43,7 @@ type conn struct {
 	held      int // frames that the core has and did not answer
 	register  *forge.Register
 	beat      *forge.Heartbeat
+	heard     time.Time     // when the latest was answered
 	snapshot  digest.Digest // of the capabilities that it has sent
 	asked     digest.Digest // of those that it was asked for
 	pending   reports
@@ -72,6 +74,10 @@ func (s *Server) talk(place *seat, runner forge.RunnerID) {
 		var closed *transport.CloseError
 		if errors.As(err, &closed) {
 			s.cfg.Metrics.refused(closed.Reason)
+		}
+		var mismatch *protocol.Mismatch
+		if errors.As(err, &mismatch) {
+			s.post(func() { s.cfg.Control.Refused(runner, mismatch.Reason(), mismatch.Error()) })
 		}
 		s.cfg.Log.Info("no link with an agent", telemetry.KeyPeer, addr(conn.Peer()), telemetry.KeyRunner, runner.String(), telemetry.KeyError, err)
 		return

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 )
@@ -39,6 +40,7 @@ func (s *Server) renewed(c *conn) {
 	if m == nil {
 		return
 	}
+	c.heard = clock.Wall()
 	if d := m.CapabilityDigest; !d.IsZero() && d != c.snapshot && d != c.asked {
 		c.asked = d // once: it is on its way, or this agent cannot
 		s.push(c, outgoing{frame: forge.Frame{ID: newMessageID(), Body: &forge.RefreshCapabilities{}}})
@@ -68,6 +70,7 @@ type Session struct {
 	Version    protocol.Version
 	Features   protocol.FeatureSet
 	Opened     time.Time
+	Heartbeat  time.Time // that was answered last; zero before the first
 	LogStreams int
 }
 
@@ -76,20 +79,17 @@ func (s *Server) Sessions() []Session {
 	if !s.served.Load() {
 		return nil
 	}
-	var conns []*conn
+	var list []Session
 	s.call(func() {
 		for _, id := range slices.Sorted(maps.Keys(s.conns)) {
-			conns = append(conns, s.conns[id])
+			c := s.conns[id]
+			list = append(list, Session{
+				Connection: uint64(c.id), Runner: c.runner, Session: c.sessionID(), Transport: c.transport, Peer: addr(c.link.Peer()),
+				Software: c.link.Hello().Software, State: c.link.State(), Version: c.link.Version(), Features: c.link.Features(),
+				Opened: c.opened, Heartbeat: c.heard, LogStreams: int(c.logs.Load()),
+			})
 		}
 	})
-	list := make([]Session, 0, len(conns))
-	for _, c := range conns {
-		list = append(list, Session{
-			Connection: uint64(c.id), Runner: c.runner, Session: c.sessionID(), Transport: c.transport, Peer: addr(c.link.Peer()),
-			Software: c.link.Hello().Software, State: c.link.State(), Version: c.link.Version(), Features: c.link.Features(),
-			Opened: c.opened, LogStreams: int(c.logs.Load()),
-		})
-	}
 	return list
 }
 

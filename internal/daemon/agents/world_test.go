@@ -210,8 +210,9 @@ func (c *control) change(f func()) {
 func (c *control) Connected(r forge.RunnerID, s forge.AgentSessionID) {
 	c.change(func() { c.connected[r] = s })
 }
-func (c *control) Disconnected(r forge.RunnerID) { c.change(func() { delete(c.connected, r) }) }
-func (c *control) Capabilities(forge.RunnerID)   { c.change(func() {}) }
+func (c *control) Refused(forge.RunnerID, forge.CloseReason, string) { c.change(func() {}) }
+func (c *control) Disconnected(r forge.RunnerID)                     { c.change(func() { delete(c.connected, r) }) }
+func (c *control) Capabilities(forge.RunnerID)                       { c.change(func() {}) }
 func (c *control) Heartbeat(r forge.RunnerID, _ forge.AgentState, load forge.ResourceSummary) {
 	c.change(func() { c.load[r] = load })
 }

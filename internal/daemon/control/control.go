@@ -75,7 +75,7 @@ func New(cfg Config) *Control {
 	}
 	return &Control{
 		store: cfg.Store, wishes: cfg.Place, ca: cfg.CA, policy: cfg.Policy, log: log, now: clock.Boot,
-		nudge: make(chan struct{}, 1), waits: waits{}, fleet: fleet{live: map[forge.RunnerID]live{}},
+		nudge: make(chan struct{}, 1), waits: waits{}, fleet: fleet{live: map[forge.RunnerID]live{}, refused: map[forge.RunnerID]Refusal{}},
 	}
 }
 

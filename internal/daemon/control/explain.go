@@ -166,10 +166,11 @@ func (c *Control) ExplainRunner(ctx context.Context, id forge.RunnerID) (*WhyRun
 	if err != nil {
 		return nil, err
 	}
-	w.Connected = c.Presence(id).Connected
+	there := c.Presence(id)
+	w.Connected = there.Connected
 	e, _ := scheduler.Place(s.Snapshot).WhyRunner(id)
 	w.Free, w.HeldFor, w.Jobs = e.Free, e.HeldFor, e.Jobs
-	w.Summary = w.summary()
+	w.Summary = w.summary(there)
 	if w.Runner.LastReject != 0 {
 		w.Details = append(w.Details, "it last refused a job because "+RejectReason(w.Runner.LastReject))
 	}
@@ -181,19 +182,23 @@ func (c *Control) ExplainRunner(ctx context.Context, id forge.RunnerID) (*WhyRun
 	return w, nil
 }
 
-func (w *WhyRunner) summary() string {
+func (w *WhyRunner) summary(there Presence) string {
 	r := &w.Runner
 	switch {
 	case r.Revoked:
-		return "it was revoked"
+		return "it was revoked, which is for good; enrol its machine anew"
 	case r.Disabled:
-		return "it is disabled"
+		return "it is disabled; end that with: forgeyard runner enable " + r.Name
+	case there.Refused != nil:
+		return there.Refused.Sentence()
 	case !w.Connected && r.Session.Session.IsZero():
 		return "it has never connected"
 	case !w.Connected:
 		return "it is not connected"
 	case r.Draining:
-		return "it is draining"
+		return "it is draining; end that with: forgeyard runner resume " + r.Name
+	case there.Draining:
+		return "the owner of its machine drains it; end that there with: forgeyard-agent resume"
 	case r.Health.Status == forge.Unhealthy:
 		return "it is not healthy"
 	case !w.HeldFor.IsZero():

@@ -4,15 +4,50 @@ import (
 	"sync"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
 // fleet is what the runners' connections say: who is in step, and how it is. It is empty after a start and fills as agents
 // come back.
 type fleet struct {
-	mu   sync.Mutex
-	live map[forge.RunnerID]live
+	mu      sync.Mutex
+	live    map[forge.RunnerID]live
+	refused map[forge.RunnerID]Refusal
 }
+
+// Refusal says why the agent of a runner was not let in, before it could say anything.
+type Refusal struct {
+	Reason forge.CloseReason // TOO_OLD, TOO_NEW or VERSION_MISMATCH
+	Why    string            // the versions of both
+	At     time.Time
+}
+
+// Word says it in a word or two, as the runner's state.
+func (r *Refusal) Word() string {
+	switch r.Reason {
+	case forge.CloseTooOld:
+		return "too old"
+	case forge.CloseTooNew:
+		return "too new"
+	}
+	return "other version"
+}
+
+// Sentence says it with what to do.
+func (r *Refusal) Sentence() string {
+	text := "its agent was refused, because it speaks no version that this daemon speaks: " + r.Why
+	switch r.Reason {
+	case forge.CloseTooOld:
+		return text + "; install a newer agent on its machine"
+	case forge.CloseTooNew:
+		return text + "; update this daemon, or install an older agent on its machine"
+	}
+	return text + "; install an agent on its machine that fits this daemon"
+}
+
+// maxRefusals bounds the refusals that are remembered; the rest is in the log.
+const maxRefusals = 4096
 
 // live is a runner that is connected and in step. Until its first heartbeat and report, what is stored stands for them.
 type live struct {
@@ -59,8 +94,19 @@ func (f *fleet) change(id forge.RunnerID, edit func(*live) bool) bool {
 func (c *Control) Connected(runner forge.RunnerID, session forge.AgentSessionID) {
 	c.fleet.mu.Lock()
 	c.fleet.live[runner] = live{session: session, heard: c.now()}
+	delete(c.fleet.refused, runner)
 	c.fleet.mu.Unlock()
 	c.Nudge()
+}
+
+// Refused says that the agent of a runner was not let in, for its version. That is remembered until it is, or this process
+// ends (case B43).
+func (c *Control) Refused(runner forge.RunnerID, reason forge.CloseReason, why string) {
+	c.fleet.mu.Lock()
+	defer c.fleet.mu.Unlock()
+	if _, known := c.fleet.refused[runner]; known || len(c.fleet.refused) < maxRefusals {
+		c.fleet.refused[runner] = Refusal{Reason: reason, Why: why, At: clock.Wall()}
+	}
 }
 
 // Disconnected says that its connection is gone. Its leases stand until they end.
@@ -108,8 +154,9 @@ func (c *Control) Health(runner forge.RunnerID, health forge.Health) {
 
 // Presence is what a runner's connection says of it, if it has one.
 type Presence struct {
-	Connected bool // and in step
-	Draining  bool // by its owner's wish
+	Connected bool     // and in step
+	Draining  bool     // by its owner's wish
+	Refused   *Refusal // the latest, of one that is not connected
 }
 
 // Presence reports whether a runner is there.
@@ -117,7 +164,11 @@ func (c *Control) Presence(runner forge.RunnerID) Presence {
 	c.fleet.mu.Lock()
 	defer c.fleet.mu.Unlock()
 	l, ok := c.fleet.live[runner]
-	return Presence{Connected: ok, Draining: l.draining}
+	p := Presence{Connected: ok, Draining: l.draining}
+	if refusal, refused := c.fleet.refused[runner]; refused && !ok {
+		p.Refused = &refusal
+	}
+	return p
 }
 
 // Connections counts the runners that are connected and in step.

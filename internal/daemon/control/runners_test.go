@@ -9,6 +9,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/ident"
 	"github.com/forgeyard/forgeyard/internal/trust"
 )
 
@@ -167,5 +168,48 @@ func TestTheNumbersOfAResultAreSaid(t *testing.T) {
 		if got := AttemptReason(&a); got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
+	}
+}
+
+func TestARunnerThatGetsNothingSaysWhoCanChangeThat(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent("a", 1)
+	why := func(want string) {
+		t.Helper()
+		e, err := w.ExplainRunner(w.ctx, a.id)
+		w.must(err)
+		if !strings.Contains(e.Summary, want) {
+			t.Errorf("%q does not say %q", e.Summary, want)
+		}
+	}
+	set := func(verb Verb) {
+		t.Helper()
+		_, err := w.SetRunner(w.ctx, a.id, verb, "tester")
+		w.must(err)
+	}
+	why("not connected")
+	w.Refused(a.id, forge.CloseVersionMismatch, "server supports 2, agent supports 1")
+	why("server supports 2, agent supports 1; install an agent")
+	a.connect()
+	why("no job waits")
+	w.Heartbeat(a.id, forge.AgentDraining, forge.ResourceSummary{})
+	why("forgeyard-agent resume")
+	set(Drain)
+	why("forgeyard runner resume a")
+	set(Disable)
+	why("forgeyard runner enable a")
+	set(Revoke)
+	why("it was revoked, which is for good")
+}
+
+func TestRefusalsThatAreRememberedAreBounded(t *testing.T) {
+	w := newWorld(t)
+	first := ident.New[forge.RunnerID]()
+	for range maxRefusals {
+		w.Refused(ident.New[forge.RunnerID](), forge.CloseTooOld, "old")
+	}
+	w.Refused(first, forge.CloseTooOld, "old")
+	if w.Presence(first).Refused != nil {
+		t.Error("one more than the bound is remembered")
 	}
 }

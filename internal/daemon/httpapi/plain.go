@@ -2,20 +2,38 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
-func (s *Server) sessions(*http.Request) (any, error) {
+func (s *Server) sessions(r *http.Request) (any, error) {
 	out := api.List[api.Session]{Items: []api.Session{}}
 	if s.cfg.Sessions != nil {
 		out.Items = append(out.Items, s.cfg.Sessions()...)
 	}
-	return out, nil
+	err := s.cfg.Store.View(r.Context(), func(v *store.View) error {
+		for i := range out.Items {
+			one := &out.Items[i]
+			id, err := forge.ParseID[forge.RunnerID](one.Runner)
+			if err != nil {
+				continue
+			}
+			switch runner, err := v.Runner(id); {
+			case err == nil:
+				one.RunnerName = runner.Name
+			case !errors.Is(err, store.ErrNotFound): // it may have been deleted a moment ago
+				return err
+			}
+		}
+		return nil
+	})
+	return out, err
 }
 
 func (s *Server) transport(*http.Request) (any, error) {

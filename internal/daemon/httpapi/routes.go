@@ -94,8 +94,6 @@ func (s *Server) call(status int, do func(r *http.Request) (any, error)) http.Ha
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 		defer cancel()
-		// The deadline is the connection's. net/http takes it away before the next request.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(answerWithin))
 		r = r.WithContext(ctx)
 		r.Body = http.MaxBytesReader(w, r.Body, bodyLimit(r))
 		value, err := do(r)
@@ -141,6 +139,10 @@ func (s *Server) stream(do func(w http.ResponseWriter, r *http.Request) error) h
 			s.refuse(w, r, api.NewProblem(api.CodeUnavailable, "%d streams are open already", maxStreams))
 			return
 		}
+		// While a stream runs, reading only serves to see that its reader has gone. What is left of a body has a bound again.
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(time.Time{})
+		defer func() { _ = control.SetReadDeadline(time.Now().Add(strangersWithin)) }()
 		ctx, cancel := context.WithCancelCause(r.Context())
 		var stopper sync.WaitGroup
 		stopper.Go(func() {

@@ -71,6 +71,9 @@ func (s *Server) runnerOf(v *store.View, r *store.Runner) (api.Runner, error) {
 		Slots: r.Slots, Connected: there.Connected, Draining: r.Draining || there.Draining, Disabled: r.Disabled, Revoked: r.Revoked, Version: r.Version,
 		CreatedAt: api.TimeOf(r.Created), SeenAt: api.TimeOf(r.Seen), LastReject: rejectOf(r),
 	}
+	if f := there.Refused; f != nil {
+		out.Refused = &api.Refusal{Reason: f.Reason.String(), Why: f.Sentence(), At: &f.At}
+	}
 	if r.Health.Status != 0 {
 		out.Health = r.Health.Status.String()
 	}
@@ -107,6 +110,8 @@ func runnerState(r *store.Runner, there control.Presence) string {
 		return "draining"
 	case there.Connected:
 		return "online"
+	case there.Refused != nil:
+		return there.Refused.Word()
 	case r.Session.Session.IsZero():
 		return "never"
 	}

@@ -21,8 +21,10 @@ import (
 
 // Bounds of a server.
 const (
-	// answerWithin bounds a request that is not a stream.
+	// answerWithin bounds a request that is not a stream, and the time that its body may take to come.
 	answerWithin = 30 * time.Second
+	// strangersWithin is how long the body of a request without the token is waited for, after its answer.
+	strangersWithin = time.Second
 	// writeWithin bounds one write of a stream: a reader that takes nothing for so long is dropped, and may come again.
 	writeWithin    = 30 * time.Second
 	headersWithin  = 10 * time.Second
@@ -113,8 +115,10 @@ func (s *Server) HTTP(over Over) *http.Server {
 func (s *Server) handler(over Over) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answer{ResponseWriter: w}
-		// Set for every request: it stays with the connection. A stream moves it with each write.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * answerWithin))
+		// Set for every request: they stay with the connection. A stream moves them.
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Now().Add(2 * answerWithin))
+		_ = control.SetReadDeadline(time.Now().Add(answerWithin))
 		r = r.WithContext(context.WithValue(r.Context(), actorKey{}, over.actor()))
 		defer func() {
 			if what := recover(); what != nil {
@@ -126,6 +130,9 @@ func (s *Server) handler(over Over) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		if over == TCP && !open(r.URL.Path) && !s.authentic(r) {
+			// A stranger who announces a body and sends none gets an answer and is gone.
+			h.Set("Connection", "close")
+			_ = control.SetReadDeadline(time.Now().Add(strangersWithin))
 			h.Set("WWW-Authenticate", `Bearer realm="forgeyard"`)
 			s.refuse(answer, r, api.NewProblem(api.CodeUnauthenticated,
 				"send the token of the daemon's folder (admin.token) as Authorization: Bearer …"))

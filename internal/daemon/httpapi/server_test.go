@@ -342,7 +342,7 @@ func TestRunnersAreAdministeredByNameOrID(t *testing.T) {
 	if _, err := w.client.SetRunner(w.ctx, a.id.String(), api.RunnerEnable); w.problem(err).Code != api.CodeConflict {
 		t.Errorf("enabling what was revoked: %v", err)
 	}
-	if why, err := w.client.ExplainRunner(w.ctx, "r1"); err != nil || why.Summary != "it was revoked" {
+	if why, err := w.client.ExplainRunner(w.ctx, "r1"); err != nil || !strings.HasPrefix(why.Summary, "it was revoked") {
 		t.Errorf("why: %+v, %v", why, err)
 	}
 	w.must(w.client.DeleteRunner(w.ctx, "r1"))

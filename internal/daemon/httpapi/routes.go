@@ -132,6 +132,11 @@ func (s *Server) stream(do func(w http.ResponseWriter, r *http.Request) error) h
 			s.refuse(w, r, api.NewProblem(api.CodeMethod, "a stream has no head of its own"))
 			return
 		}
+		if r.ContentLength != 0 { // net/http would hold the stream back until the body has come
+			turnAway(w)
+			s.refuse(w, r, api.NewProblem(api.CodeMalformed, "a stream is asked for without a body"))
+			return
+		}
 		select {
 		case s.streams <- struct{}{}:
 			defer func() { <-s.streams }()
@@ -139,10 +144,7 @@ func (s *Server) stream(do func(w http.ResponseWriter, r *http.Request) error) h
 			s.refuse(w, r, api.NewProblem(api.CodeUnavailable, "%d streams are open already", maxStreams))
 			return
 		}
-		// While a stream runs, reading only serves to see that its reader has gone. What is left of a body has a bound again.
-		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Time{})
-		defer func() { _ = control.SetReadDeadline(time.Now().Add(strangersWithin)) }()
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // reading only serves to see that the reader has gone
 		ctx, cancel := context.WithCancelCause(r.Context())
 		var stopper sync.WaitGroup
 		stopper.Go(func() {

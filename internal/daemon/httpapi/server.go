@@ -23,8 +23,8 @@ import (
 const (
 	// answerWithin bounds a request that is not a stream, and the time that its body may take to come.
 	answerWithin = 30 * time.Second
-	// strangersWithin is how long the body of a request without the token is waited for, after its answer.
-	strangersWithin = time.Second
+	// unreadWithin is how long the body of a request that is turned away is waited for, after its answer.
+	unreadWithin = time.Second
 	// writeWithin bounds one write of a stream: a reader that takes nothing for so long is dropped, and may come again.
 	writeWithin    = 30 * time.Second
 	headersWithin  = 10 * time.Second
@@ -130,9 +130,7 @@ func (s *Server) handler(over Over) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		if over == TCP && !open(r.URL.Path) && !s.authentic(r) {
-			// A stranger who announces a body and sends none gets an answer and is gone.
-			h.Set("Connection", "close")
-			_ = control.SetReadDeadline(time.Now().Add(strangersWithin))
+			turnAway(answer)
 			h.Set("WWW-Authenticate", `Bearer realm="forgeyard"`)
 			s.refuse(answer, r, api.NewProblem(api.CodeUnauthenticated,
 				"send the token of the daemon's folder (admin.token) as Authorization: Bearer …"))
@@ -140,6 +138,12 @@ func (s *Server) handler(over Over) http.Handler {
 		}
 		s.mux.ServeHTTP(answer, r)
 	})
+}
+
+// turnAway sees to it that whoever announces a body and sends none gets an answer at once, and is gone then.
+func turnAway(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadWithin))
 }
 
 // open reports whether a path is for anybody.

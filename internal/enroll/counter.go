@@ -36,7 +36,7 @@ const (
 type CounterConfig struct {
 	Link        link.Config
 	Log         *slog.Logger // nil: silence
-	Connections int          // served at once
+	Connections int          // served at once, half of them from one network
 	PerSecond   float64      // new connections, from everywhere
 	Burst       int
 	PrefixRate  float64 // new connections a second, from one network: /24 or /56
@@ -53,7 +53,8 @@ type Counter struct {
 
 	mu       sync.Mutex
 	prefixes map[netip.Prefix]*source
-	others   *rate.Limiter // shared by prefixes for which there is no room
+	served   map[netip.Prefix]int // places that each has taken
+	others   *rate.Limiter        // shared by prefixes for which there is no room
 }
 
 type source struct {
@@ -81,6 +82,7 @@ func NewCounter(desk *Desk, cfg CounterConfig) *Counter {
 		places:   make(chan struct{}, cfg.Connections),
 		all:      rate.NewLimiter(rate.Limit(cfg.PerSecond), cfg.Burst),
 		prefixes: map[netip.Prefix]*source{},
+		served:   map[netip.Prefix]int{},
 		others:   rate.NewLimiter(rate.Limit(cfg.PrefixRate), cfg.PrefixBurst),
 	}
 }
@@ -97,13 +99,11 @@ func (c *Counter) Serve(ctx context.Context, conn transport.Conn) {
 		conn.Close(protocol.CloseCodeOf(forge.CloseRate))
 		return
 	}
-	select {
-	case c.places <- struct{}{}:
-		defer func() { <-c.places }()
-	default:
+	if !c.enter(prefixOf(addr)) {
 		conn.Close(protocol.CloseCodeOf(forge.CloseOverloaded))
 		return
 	}
+	defer c.leave(prefixOf(addr))
 	ctx, cancel := context.WithTimeout(ctx, serveWithin)
 	defer cancel()
 	if addr != nil {
@@ -146,6 +146,31 @@ func (c *Counter) serve(ctx context.Context, conn transport.Conn) {
 		return
 	}
 	l.Finish(forge.CloseNormal)
+}
+
+// enter takes a place. One network never has all of them: silent connections hold theirs for serveWithin.
+func (c *Counter) enter(prefix netip.Prefix) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.served[prefix] >= max(1, cap(c.places)/2) {
+		return false
+	}
+	select {
+	case c.places <- struct{}{}:
+		c.served[prefix]++
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *Counter) leave(prefix netip.Prefix) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	<-c.places
+	if c.served[prefix]--; c.served[prefix] == 0 {
+		delete(c.served, prefix)
+	}
 }
 
 // allow takes one from the budgets of a network and of all. The network's is asked first, so that one that is out of

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/protocol/agentv1"
@@ -23,6 +25,11 @@ const (
 	// without end does not fill the tables.
 	sameWithin = time.Minute
 	maxSame    = 4096
+
+	// refusalBurst and refusalEvery bound the audit events of each kind of refusal: anybody may ask, and what is refused
+	// again and again must not fill the tables. The daemon's log has all of them.
+	refusalBurst = 60
+	refusalEvery = 10 * time.Second
 )
 
 // What a Desk refuses by itself.
@@ -48,8 +55,15 @@ type DeskConfig struct {
 type Desk struct {
 	cfg DeskConfig
 
-	mu   sync.Mutex
-	same map[trust.KeyID]issued
+	mu       sync.Mutex
+	same     map[trust.KeyID]issued
+	refusals map[EventKind]*refusalBudget // fixed
+}
+
+// refusalBudget counts what is not audited.
+type refusalBudget struct {
+	limit   *rate.Limiter
+	skipped int
 }
 
 // issued is a certificate of a moment ago.
@@ -73,7 +87,11 @@ func NewDesk(cfg DeskConfig) *Desk {
 	if cfg.Audit == nil {
 		cfg.Audit = func(context.Context, Event) {}
 	}
-	return &Desk{cfg: cfg, same: map[trust.KeyID]issued{}}
+	d := &Desk{cfg: cfg, same: map[trust.KeyID]issued{}, refusals: map[EventKind]*refusalBudget{}}
+	for _, kind := range []EventKind{EventEnrolRefused, EventRenewalRefused} {
+		d.refusals[kind] = &refusalBudget{limit: rate.NewLimiter(rate.Every(refusalEvery), refusalBurst)}
+	}
+	return d
 }
 
 // Enroll answers Enroll. The error tells Refuse what to say.
@@ -257,10 +275,33 @@ func (d *Desk) Use(ctx context.Context, peer *x509.Certificate) (forge.RunnerID,
 
 // refused writes the audit event of a refusal and hands the error on. What went wrong here is no event.
 func (d *Desk) refused(ctx context.Context, kind EventKind, runner forge.RunnerID, key trust.KeyID, err error) error {
-	if reason, _ := Refuse(err); reason != forge.CloseInternal {
-		d.audit(ctx, Event{Kind: kind, Runner: runner, Key: key, Reason: reason, Why: err.Error()})
+	reason, _ := Refuse(err)
+	if reason == forge.CloseInternal {
+		return err
 	}
+	skipped, due := d.mayAudit(kind)
+	if !due {
+		return err
+	}
+	why := err.Error()
+	if skipped > 0 {
+		why = fmt.Sprintf("%s; %d refusals before it are only in the daemon's log", why, skipped)
+	}
+	d.audit(ctx, Event{Kind: kind, Runner: runner, Key: key, Reason: reason, Why: why})
 	return err
+}
+
+// mayAudit reports whether a refusal is written down, and how many were not since the last one that was.
+func (d *Desk) mayAudit(kind EventKind) (skipped int, due bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b := d.refusals[kind]
+	if !b.limit.Allow() {
+		b.skipped++
+		return 0, false
+	}
+	skipped, b.skipped = b.skipped, 0
+	return skipped, true
 }
 
 func (d *Desk) audit(ctx context.Context, e Event) {

@@ -2,7 +2,9 @@ package enroll_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/enroll"
@@ -216,4 +218,39 @@ func TestOnlySomeRefusalsAreWorthToAskAbout(t *testing.T) {
 			t.Errorf("%v: %v", reason, got)
 		}
 	}
+}
+
+// Whoever asks without end for what is refused fills no table.
+func TestRefusalsAreAuditedWithABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, nil)
+		one, other := y.member(), y.member()
+		y.heard()
+		w, err := enroll.NewRenewal(other, session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refuse := func() {
+			if _, err := y.desk.Renew(t.Context(), one.Leaf(), w); err == nil {
+				t.Fatal("a certificate for another runner")
+			}
+		}
+		const burst, most = 60, 200
+		for range most {
+			refuse()
+		}
+		if n := len(y.heard()); n != burst {
+			t.Errorf("%d events of %d refusals, not %d", n, most, burst)
+		}
+		time.Sleep(time.Minute) // of the bubble
+		refuse()
+		events := y.heard()
+		if len(events) != 1 || !strings.Contains(events[0].Why, "140 refusals before it") {
+			t.Errorf("then %+v", events)
+		}
+		refuse()
+		if events := y.heard(); len(events) != 1 || strings.Contains(events[0].Why, "before it") {
+			t.Errorf("and then %+v", events)
+		}
+	})
 }

@@ -89,12 +89,12 @@ func TestOnlySoManyAreServedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := newYard(t, func(_ *enroll.DeskConfig, c *enroll.CounterConfig) { c.Connections = 2 })
 		var waits []func()
-		for range 2 {
-			_, served := y.dial(home) // and says nothing
+		for _, addr := range []string{home, "192.0.3.7:4000"} {
+			_, served := y.dial(addr) // and says nothing
 			waits = append(waits, served)
 		}
 		synctest.Wait()
-		third, served := y.dial(home)
+		third, served := y.dial("192.0.4.7:4000")
 		served()
 		if got := closing(t, third); got != forge.CloseOverloaded {
 			t.Errorf("the third: %v", got)
@@ -104,6 +104,32 @@ func TestOnlySoManyAreServedAtOnce(t *testing.T) {
 		}
 		if _, err := y.enrol(y.mint(), trusttest.NewKey(t)); err != nil {
 			t.Errorf("when the others are gone: %v", err)
+		}
+	})
+}
+
+// Connections that say nothing hold their places for a while: those of one network leave some to the others.
+func TestOneNetworkCannotTakeAllPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, func(_ *enroll.DeskConfig, c *enroll.CounterConfig) { c.Connections = 4 })
+		var waits []func()
+		for range 2 {
+			_, served := y.dial(home)
+			waits = append(waits, served)
+		}
+		synctest.Wait()
+		third, served := y.dial("192.0.2.8:4000")
+		served()
+		if got := closing(t, third); got != forge.CloseOverloaded {
+			t.Errorf("the third of the network: %v", got)
+		}
+		other, served := y.dial("192.0.3.7:4000")
+		if _, err := enroll.Enroll(t.Context(), other, link.Config{}, y.mint(), trusttest.NewKey(t), ""); err != nil {
+			t.Errorf("from another network: %v", err)
+		}
+		served()
+		for _, wait := range waits {
+			wait()
 		}
 	})
 }

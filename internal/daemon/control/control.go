@@ -96,37 +96,54 @@ func (c *Control) Rounds() (changed, nudged, ticked uint64) {
 
 // Run settles runs and places jobs until ctx ends. An error of the store is logged and what it kept from being done is
 // tried again: only the store itself decides when it is done for. It returns nil.
+//
+// News of runners waits as long as the round before has taken: a fleet says something all the time, and a hostile runner as
+// often as it can, and neither is to keep the loop busy without end. News of runs and jobs waits for nothing.
 func (c *Control) Run(ctx context.Context) error {
 	changes := c.store.Subscribe()
 	defer changes.Close()
 	tick := time.NewTicker(Every)
 	defer tick.Stop()
-	c.round(ctx)
+	rest := time.After(c.round(ctx))
 	for {
+		nudge := c.nudge
+		if rest != nil {
+			nudge = nil
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changes.C():
-			if !matters(changes.Take()) {
+			what := changes.Take()
+			if !matters(what) {
+				continue
+			}
+			if !ofJobs(what) {
+				c.Nudge()
 				continue
 			}
 			c.rounds.changed.Add(1)
-		case <-c.nudge:
+		case <-rest:
+			rest = nil
+			continue
+		case <-nudge:
 			c.rounds.nudged.Add(1)
 		case <-tick.C:
 			c.rounds.ticked.Add(1)
 		}
-		c.round(ctx)
+		rest = time.After(c.round(ctx))
 	}
 }
 
 // matters reports whether a change can settle a run or place a job. What grows all the time, logs and phases, cannot.
-func matters(ch store.Changes) bool {
-	return ch.All || len(ch.Runs) > 0 || len(ch.Jobs) > 0 || len(ch.Runners) > 0
-}
+func matters(ch store.Changes) bool { return ofJobs(ch) || len(ch.Runners) > 0 }
 
-// round looks at everything once.
-func (c *Control) round(ctx context.Context) {
+// ofJobs reports whether it is about more than runners.
+func ofJobs(ch store.Changes) bool { return ch.All || len(ch.Runs) > 0 || len(ch.Jobs) > 0 }
+
+// round looks at everything once, and says how long that took, at most Every.
+func (c *Control) round(ctx context.Context) time.Duration {
+	began := c.now()
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
 	if err := c.settleAll(ctx); err != nil {
@@ -135,6 +152,7 @@ func (c *Control) round(ctx context.Context) {
 	if err := c.place(ctx); err != nil {
 		c.say(ctx, "place jobs", err)
 	}
+	return min(c.now().Sub(began), Every)
 }
 
 // say logs an error of a round, at most once in a while: a store that is full stays so for a time.

@@ -68,7 +68,7 @@ func (e *Executor) tidy(attempt string) error {
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, os.RemoveAll(filepath.Join(memoryDir, secretsPrefix+e.mark+"."+attempt)))
+	return errors.Join(err, os.RemoveAll(filepath.Join(memoryDir, e.secretsName(attempt))))
 }
 
 // KillLeftovers ends what earlier agents on this state folder have left.
@@ -97,7 +97,8 @@ func (e *Executor) KillLeftovers(ctx context.Context) error {
 	return errors.Join(err, e.tidySecrets())
 }
 
-// recorded reads a record. One of an earlier boot, or one that was cut off, names no process.
+// recorded reads a record. One of an earlier boot, or one that was cut off, names no process. One that came here with a copy
+// of a state folder names a process of the agent on the other, which has the mark of that place and may be alive and well.
 func (e *Executor) recorded(attempt string) (proc, bool) {
 	text, err := os.ReadFile(e.recordPath(attempt))
 	if err != nil {
@@ -111,7 +112,8 @@ func (e *Executor) recorded(attempt string) (proc, bool) {
 	if json.Unmarshal(text, &s) != nil || s.Boot != strings.TrimSpace(string(boot)) || s.PID <= 1 {
 		return proc{}, false
 	}
-	return s.proc, true
+	_, ours := s.hasMark(e.mark + ".")
+	return s.proc, ours
 }
 
 // farewellTo waits for a supervisor that has lost its agent, and kills it with all that is below it if it does not end.
@@ -246,7 +248,7 @@ func spare(all []proc) map[int]bool {
 
 // tidySecrets removes folders of secrets whose attempts have no record any more.
 func (e *Executor) tidySecrets() error {
-	prefix := secretsPrefix + e.mark + "."
+	prefix := e.secretsName("")
 	entries, err := os.ReadDir(memoryDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

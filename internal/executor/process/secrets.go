@@ -1,6 +1,8 @@
 package process
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -20,14 +22,29 @@ func (e *Executor) secretsDir(order *executor.Order) string {
 	if !slices.ContainsFunc(order.Spec.Secrets, func(use forge.SecretUse) bool { return use.File != "" }) {
 		return ""
 	}
-	return filepath.Join(memoryDir, secretsPrefix+e.markOf(order.Context.Attempt))
+	return filepath.Join(memoryDir, e.secretsName(order.Context.Attempt.String()))
 }
 
-// place makes the secrets ready for use: files are written, and variables returned.
+// secretsName names the folder of an attempt's secrets. Every user of the machine can read names in memoryDir, so that the
+// mark is not in it: whoever knows that can have processes taken for an attempt's.
+func (e *Executor) secretsName(attempt string) string {
+	sum := sha256.Sum256([]byte(e.mark))
+	return secretsPrefix + hex.EncodeToString(sum[:8]) + "." + attempt
+}
+
+// place makes the secrets ready for use: files are written, and variables returned. The folder is a new one: what lies there
+// already is somebody else's, who would get to read them.
 func place(dir string, secrets []secret) ([]forge.EnvVar, error) {
 	var env []forge.EnvVar
+	made := false
 	for _, s := range secrets {
 		if s.File != "" {
+			if !made {
+				if err := placeFolder(dir); err != nil {
+					return nil, fmt.Errorf("folder of secret files: %w", err)
+				}
+				made = true
+			}
 			if err := placeFile(dir, s); err != nil {
 				return nil, fmt.Errorf("secret file %q: %w", s.File, err)
 			}
@@ -41,17 +58,28 @@ func place(dir string, secrets []secret) ([]forge.EnvVar, error) {
 	return env, nil
 }
 
-func placeFile(dir string, s secret) error {
-	if dir == "" || s.File != filepath.Base(s.File) || s.File == ".." {
-		return errors.New("the job announced no such file")
+func placeFolder(dir string) error {
+	if dir == "" {
+		return errNotAnnounced
 	}
 	if err := inMemory(filepath.Dir(dir)); err != nil {
 		return err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+	return os.Mkdir(dir, 0o700)
+}
+
+var errNotAnnounced = errors.New("the job announced no such file")
+
+func placeFile(dir string, s secret) error {
+	if s.File != filepath.Base(s.File) || s.File == ".." {
+		return errNotAnnounced
+	}
+	file, err := os.OpenFile(filepath.Join(dir, s.File), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o400)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, s.File), s.Value, 0o400)
+	_, err = file.Write(s.Value)
+	return errors.Join(err, file.Close())
 }
 
 // toSend turns what Start was given into what travels.

@@ -177,12 +177,20 @@ func TestEnrolmentTokensAreHandedOverWithCare(t *testing.T) {
 	f.on("POST /runners", func(*http.Request) any {
 		return &api.RunnerCreated{Runner: api.Runner{Name: "b", ID: "01JRNR"}, Token: api.EnrollmentToken{Token: "fy_enroll_other"}}
 	})
+	listen := "192.0.2.7:7443"
+	f.on("GET /transport/status", func(*http.Request) any { return &api.TransportStatus{Listen: listen} })
 	if r := f.world(t).run("runner", "enroll-token"); r.stdout != "fy_enroll_secret\n" || strings.Contains(r.stderr, "secret") {
 		t.Errorf("%+v", r)
 	}
 	file := filepath.Join(t.TempDir(), "token")
 	if r := f.world(t).run("runner", "create", "b", "--out", file); r.code != 0 || strings.Contains(r.stdout+r.stderr, "fy_enroll") {
 		t.Errorf("%+v", r)
+	}
+	f.world(t).run("runner", "enroll-token").want(t, 0, "", "standard input: forgeyard-agent enroll --endpoint quic://192.0.2.7:7443\n")
+	listen = "[::]:7443"
+	f.world(t).run("runner", "enroll-token", "--out", file+"2").want(t, 0, "", "enroll --endpoint quic://HOST:7443 --token-file token2\n")
+	if r := f.world(t).run("runner", "enroll-token", "-o", "json"); strings.Contains(r.stderr, "forgeyard-agent") {
+		t.Errorf("a script is told what to type: %s", r.stderr)
 	}
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {

@@ -47,14 +47,18 @@ func (f *follower) toTheEnd(ctx, serving context.Context) error {
 		cancelled <- err
 	})
 	err := f.watch(follow)
+	what := "the run goes on"
 	if !stopCancel() {
-		if e := <-cancelled; e != nil && err == nil && !isCode(e, api.CodeConflict) {
+		switch e := <-cancelled; {
+		case e == nil:
+			what = "the run was asked to stop"
+		case err == nil && !isCode(e, api.CodeConflict):
 			f.app.note("cancel: %v", e)
 		}
 	}
 	f.out.close()
 	if errors.Is(context.Cause(follow), errLeft) {
-		return program.Exit(program.CodePending, fmt.Errorf("left; the run goes on\nSee its end: forgeyard runs watch %s", f.run))
+		return program.Exit(program.CodePending, fmt.Errorf("left; %s\nSee its end: forgeyard runs watch %s", what, f.run))
 	}
 	if err != nil {
 		return err
@@ -261,10 +265,11 @@ func (p *printer) end(e api.Event) error {
 	if err := e.Decode(&end); err != nil {
 		return err
 	}
-	switch t := &end.Attempt; {
-	case t.Ended && !end.Complete:
+	t := &end.Attempt
+	if t.Ended && !end.Complete && t.StartedAt != nil {
 		p.app.note("[the log may lack its end]")
-	case t.Ended && t.Class != "Succeeded" && t.Reason != "":
+	}
+	if t.Ended && t.Class != "Succeeded" && t.Reason != "" {
 		p.app.note("attempt %d: %s", t.Number, t.Reason)
 	}
 	return nil

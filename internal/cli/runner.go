@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -192,7 +196,7 @@ func (t *tokenFlags) add(cmd *cobra.Command) {
 	f.StringVar(&t.trust, "trust", "", "which runs it may have: trusted, or untrusted as well")
 	f.StringArrayVar(&t.labels, "label", nil, "label of the runner; repeatable")
 	f.Uint32Var(&t.slots, "slots", 0, "jobs at a time")
-	f.DurationVar(&t.expires, "expires", 0, "how long the token can be used, as in 15m")
+	f.DurationVar(&t.expires, "expires", 0, "how long the token can be used, at most 24h (default 15m)")
 	f.StringVar(&t.out, "out", "", "file to write the token to, readable by you alone, instead of printing it")
 }
 
@@ -231,7 +235,7 @@ func (a *app) runnerCreate() *cobra.Command {
 				return err
 			}
 			a.note("runner %s %s", made.Runner.Name, made.Runner.ID)
-			return a.handOver(&made.Token, made, t.out)
+			return a.handOver(cmd.Context(), client, &made.Token, made, t.out)
 		},
 	}
 	t.add(cmd)
@@ -257,7 +261,7 @@ func (a *app) enrollToken() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.handOver(token, token, t.out)
+			return a.handOver(cmd.Context(), client, token, token, t.out)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the runner; its machine's own where none is given")
@@ -265,8 +269,9 @@ func (a *app) enrollToken() *cobra.Command {
 	return cmd
 }
 
-// handOver gives a token to the user, in a file or on standard output. answer is the whole of it, for JSON.
-func (a *app) handOver(t *api.EnrollmentToken, answer any, file string) error {
+// handOver gives a token to the user, in a file or on standard output, and says what it is for. answer is the whole of it,
+// for JSON.
+func (a *app) handOver(ctx context.Context, client *api.Client, t *api.EnrollmentToken, answer any, file string) error {
 	if t.ExpiresAt != nil {
 		a.note("token %s, good once until %s", t.ID, when(t.ExpiresAt))
 	}
@@ -274,13 +279,30 @@ func (a *app) handOver(t *api.EnrollmentToken, answer any, file string) error {
 		if err := writeSecret(file, t.Token); err != nil {
 			return fmt.Errorf("write the token: %w", err)
 		}
+		a.note("Bring that file to the machine, then there: forgeyard-agent enroll --endpoint %s --token-file %s", agentsAt(ctx, client), filepath.Base(file))
 		return nil
 	}
 	if a.output == "json" {
 		return a.print().Value(answer)
 	}
 	fmt.Fprintln(a.env.Stdout, t.Token)
+	a.note("On the machine, with the token on standard input: forgeyard-agent enroll --endpoint %s", agentsAt(ctx, client))
 	return nil
+}
+
+// agentsAt is the endpoint that agents need, with a word in its place where the daemon cannot know how it is called from
+// elsewhere.
+func agentsAt(ctx context.Context, client *api.Client) string {
+	host, port := "HOST", "PORT"
+	if s, err := client.TransportStatus(ctx); err == nil {
+		if h, p, err := net.SplitHostPort(s.Listen); err == nil {
+			port = p
+			if ip, err := netip.ParseAddr(h); err == nil && !ip.IsUnspecified() {
+				host = h
+			}
+		}
+	}
+	return "quic://" + net.JoinHostPort(host, port)
 }
 
 func (a *app) runnerVerb(verb api.RunnerVerb, short, done string) *cobra.Command {

@@ -273,6 +273,33 @@ func TestAJobThatLostItsRunnerIsPlacedAgain(t *testing.T) {
 	}
 }
 
+// TestAJobThatIsRefusedByAnOwnersPolicySaysWhatToChange: an agent whose owner allows no plain process refuses every job
+// that has no sandbox, and whoever waits for it must hear which setting that is.
+func TestAJobThatIsRefusedByAnOwnersPolicySaysWhatToChange(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent("a", 1)
+	a.connect()
+	run := w.submit("a=Waiting")
+	w.round(w.ctx)
+	c := w.offered(a)
+	w.do(&authority.Reject{Fence: a.fence, Context: c, Reason: forge.RejectLocalPolicy})
+	w.round(w.ctx)
+	job, err := w.Explain(w.ctx, c.Job)
+	w.must(err)
+	runner, err := w.ExplainRunner(w.ctx, a.id)
+	w.must(err)
+	for who, text := range map[string]string{"the job": job.Summary, "the runner": strings.Join(runner.Details, " ")} {
+		if !strings.Contains(text, "owner's policy") || !strings.Contains(text, "allow_unconfined: true") {
+			t.Errorf("%s says %q", who, text)
+		}
+	}
+	_, err = w.CancelRun(w.ctx, run.ID, "tester")
+	w.must(err)
+	if job, err = w.Explain(w.ctx, c.Job); err != nil || len(job.Details) != 0 {
+		t.Errorf("its only attempt is told twice: %q %q, %v", job.Summary, job.Details, err)
+	}
+}
+
 func TestOffersThatComeToNothingPauseAfterFive(t *testing.T) {
 	w := newWorld(t)
 	w.still()

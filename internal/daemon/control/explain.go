@@ -47,6 +47,9 @@ func (c *Control) Explain(ctx context.Context, id forge.JobID) (*Why, error) {
 	}
 	why := &Why{Job: job, Summary: JobReason(&job)}
 	for i := range attempts {
+		if len(attempts) == 1 && job.State.Ended() {
+			break // the summary says it
+		}
 		if reason := AttemptReason(&attempts[i]); reason != "" {
 			why.Details = append(why.Details, fmt.Sprintf("attempt %d: %s", attempts[i].Authority.Number, reason))
 		}
@@ -55,7 +58,7 @@ func (c *Control) Explain(ctx context.Context, id forge.JobID) (*Why, error) {
 	case forge.JobWaiting:
 		why.waiting(others)
 	case forge.JobReady:
-		return why, c.whyReady(ctx, why)
+		return why, c.whyReady(ctx, why, attempts)
 	case forge.JobOffered:
 		why.Summary = "it is offered to runner " + holder.Name
 	case forge.JobActive:
@@ -105,7 +108,7 @@ func (w *Why) active(holder *store.Runner, attempts []store.Attempt) {
 }
 
 // whyReady asks the scheduler about a job that waits for a runner. Nothing is placed by that.
-func (c *Control) whyReady(ctx context.Context, w *Why) error {
+func (c *Control) whyReady(ctx context.Context, w *Why, attempts []store.Attempt) error {
 	s, err := c.look(ctx)
 	if err != nil {
 		return err
@@ -122,6 +125,9 @@ func (c *Control) whyReady(ctx context.Context, w *Why) error {
 	}
 	w.Placement = &e
 	w.Summary = "it waits for a runner: " + e.String()
+	if n := len(attempts); n > 0 && attempts[n-1].Authority.State == forge.AttemptRefused {
+		w.Summary += "; it was refused last because " + RejectReason(attempts[n-1].Reject)
+	}
 	if e.Ahead > 0 {
 		w.Details = append(w.Details, fmt.Sprintf("%d older jobs wait as well", e.Ahead))
 	}

@@ -233,7 +233,7 @@ func RejectReason(r forge.RejectReason) string {
 	case forge.RejectUnsupportedSpec:
 		return "it cannot do what the job asks for"
 	case forge.RejectLocalPolicy:
-		return "its owner's policy forbids it"
+		return "its owner's policy forbids it: see policy in the settings of its agent (a job without a sandbox needs allow_unconfined: true, one on the host's network allow_host_network: true)"
 	case forge.RejectPreparation:
 		return "it could not prepare the job"
 	case forge.RejectSpecMismatch:

@@ -380,6 +380,30 @@ func TestLeftoversAreNeverWhatStillBelongsToThisAgent(t *testing.T) {
 	}
 }
 
+// Case B24: what a copied folder says about processes is about those of the agent that it was copied from.
+func TestTheAgentOfACopiedFolderKillsNothingOfTheOther(t *testing.T) {
+	task := newTask(t)
+	w, _ := local(t, task)
+	before := task.marked()
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(copied, os.DirFS(task.State)); err != nil {
+		t.Fatal(err)
+	}
+	if err := newExecutor(t, copied).KillLeftovers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-w.Done():
+		t.Errorf("it ended with %+v", w.Outcome())
+	default:
+	}
+	for _, pid := range before {
+		if !slices.Contains(task.marked(), pid) {
+			t.Errorf("process %d was killed", pid)
+		}
+	}
+}
+
 // A process id alone names nothing: the kernel uses it again.
 func TestARecordOfAnIdThatIsAnothersNowKillsNothing(t *testing.T) {
 	state := t.TempDir()

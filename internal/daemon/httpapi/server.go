@@ -62,6 +62,7 @@ type Server struct {
 	log     *slog.Logger
 	mux     *http.ServeMux
 	token   atomic.Pointer[[sha256.Size]byte]
+	denials denials
 	streams chan struct{}
 	counts  *telemetry.Counter
 	stop    chan struct{} // closed when streams are to end
@@ -131,6 +132,7 @@ func (s *Server) handler(over Over) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		if over == TCP && !open(r.URL.Path) && !s.authentic(r) {
 			turnAway(answer)
+			s.denied(r)
 			h.Set("WWW-Authenticate", `Bearer realm="forgeyard"`)
 			s.refuse(answer, r, api.NewProblem(api.CodeUnauthenticated,
 				"send the token of the daemon's folder (admin.token) as Authorization: Bearer …"))

@@ -82,7 +82,7 @@ func (a *Agent) Capabilities(ctx context.Context) (c forge.Capabilities, err err
 
 // Health implements admin.Agent.
 func (a *Agent) Health(context.Context) (admin.Health, error) {
-	return admin.HealthOf(a.look(nil)), nil
+	return admin.HealthOf(a.look()), nil
 }
 
 // Drain implements admin.Agent.

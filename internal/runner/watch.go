@@ -30,7 +30,7 @@ func (a *Agent) watch() {
 			return
 		}
 		now := time.Now()
-		health := a.look(nil)
+		health := a.look()
 		a.do(a.admit)
 		if c := a.newest(); c != nil && (health.Status != last || now.Sub(reported) >= reportEvery) {
 			c.sayHealth(forge.MessageID{}, health)
@@ -48,15 +48,32 @@ func (a *Agent) watch() {
 	}
 }
 
-// look reads the machine and says how it is.
-func (a *Agent) look(kinds []forge.HealthCheckKind) forge.Health {
+// look reads the machine anew and says how it is.
+func (a *Agent) look() forge.Health {
 	reading := a.host.Read()
+	a.mu.Lock()
+	a.reading = reading
+	a.mu.Unlock()
+	return a.health(reading, nil)
+}
+
+// glance is look for somebody who waits for the answer. Of the machine it reads what the checks are about, and no more:
+// what the kernel says of waiting and of memory takes longer than the way to the daemon and back.
+func (a *Agent) glance(kinds []forge.HealthCheckKind) forge.Health {
+	a.mu.Lock()
+	reading := a.reading
+	a.mu.Unlock()
+	reading.Disk, reading.DiskAll, reading.DiskErr = a.host.Disk()
+	return a.health(reading, kinds)
+}
+
+// health runs checks on what was read.
+func (a *Agent) health(reading capability.Reading, kinds []forge.HealthCheckKind) forge.Health {
 	if err := a.disk.err(); err != nil {
 		reading.DiskErr = errors.Join(reading.DiskErr, err)
 	}
 	leaf := a.who().Leaf()
 	a.mu.Lock()
-	a.reading = reading
 	facts := a.facts
 	a.mu.Unlock()
 	facts.Reading, facts.Now, facts.NotBefore, facts.NotAfter = reading, clock.Wall(), leaf.NotBefore, leaf.NotAfter
@@ -69,7 +86,7 @@ func (c *conn) report(re forge.MessageID, probe *agentv1.ProbeRequestV1) {
 	if probe != nil {
 		kinds = probe.Kinds()
 	}
-	c.sayHealth(re, c.a.look(kinds))
+	c.sayHealth(re, c.a.glance(kinds))
 }
 
 func (c *conn) sayHealth(re forge.MessageID, h forge.Health) {

@@ -19,13 +19,15 @@ import (
 
 // Bounds of a log stream.
 const (
-	// maxBatch is how many bytes of a stream wait for the disk while others are on their way to it.
-	maxBatch = 256 << 10
+	// maxBatch is how many bytes of a stream wait for the disk while others are on their way to it: with these about what an
+	// agent sends ahead. A batch costs the disk two waits, whatever its size.
+	maxBatch = 1 << 20
 	// frameBytes is what a frame takes in memory besides its bytes. It counts too: of frames of one byte each there would
 	// be gigabytes within the bounds.
 	frameBytes = 128
-	// gatherFor is how long the appends to a log are apart where little comes: each costs the disk a wait.
-	gatherFor = 10 * time.Millisecond
+	// gatherFor is how long the appends to a log are apart where less than littleBatch comes.
+	gatherFor   = 10 * time.Millisecond
+	littleBatch = 64 << 10
 	// stallWithin is how long a stream may hold unread bytes in the windows that it shares with the control stream. After
 	// that it is reset, and the agent comes again later.
 	stallWithin = 3 * time.Second
@@ -282,7 +284,7 @@ func (i *intake) append() error {
 			return err
 		}
 		i.server.cfg.Metrics.logged(n - frameBytes*len(frames))
-		if n < maxBatch/4 {
+		if n < littleBatch {
 			i.gather()
 		}
 	}

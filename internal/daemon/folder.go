@@ -43,7 +43,7 @@ func adminToken(dir string) (forge.Secret, error) {
 	case err != nil:
 		return forge.Secret{}, fmt.Errorf("read the admin token: %w", err)
 	case othersCanRead(info):
-		return forge.Secret{}, fmt.Errorf("read the admin token: others can read %s: run chmod 600 on it, or remove it to get a new one", path)
+		return forge.Secret{}, fmt.Errorf("read the admin token: others can read %s, or it is theirs: run chmod 600 on it, or remove it to get a new one", path)
 	}
 	token, err := api.ReadToken(path)
 	if err != nil {

@@ -35,7 +35,7 @@ func checkPrivate(path string, info os.FileInfo) error {
 		path, info.Mode().Perm(), ErrPermissions, narrow, path)
 }
 
-// checkFolder refuses a folder that is not private.
+// checkFolder refuses a folder that is not private, or is another user's.
 func checkFolder(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -43,6 +43,9 @@ func checkFolder(dir string) error {
 	}
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a folder", dir)
+	}
+	if !ours(info) {
+		return fmt.Errorf("%s belongs to another user than the one who runs this: %w; use another folder, or chown it if nobody else has written to it", dir, ErrPermissions)
 	}
 	return checkPrivate(dir, info)
 }

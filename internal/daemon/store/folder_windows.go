@@ -20,3 +20,6 @@ func lockExclusive(f *os.File) error {
 
 // syncFolder does nothing: the entries of a folder are durable with the files here.
 func syncFolder(string) error { return nil }
+
+// ours is always true: access lists say here who may do what.
+func ours(os.FileInfo) bool { return true }

@@ -94,7 +94,9 @@ func open(path string, fault func(string) error) (f *Folder, err error) {
 	return f, err
 }
 
-// prepare makes the folder, private to its owner.
+var errOwner = errors.New("belongs to another user than the one who runs this agent")
+
+// prepare makes the folder, private to its owner. One of another user, who could put anything into it, is refused.
 func prepare(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -109,6 +111,8 @@ func prepare(path string) (string, error) {
 		return "", fmt.Errorf("open state folder: %w", err)
 	case !info.IsDir():
 		return "", fmt.Errorf("open state folder: %s is no folder", path)
+	case !ours(info):
+		return "", fmt.Errorf("open state folder: %s %w; use another folder, or chown it if nobody else has written to it", path, errOwner)
 	case info.Mode().Perm()&0o077 != 0:
 		if err := os.Chmod(path, 0o700); err != nil {
 			return "", fmt.Errorf("make state folder private: %w", err)

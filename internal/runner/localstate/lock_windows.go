@@ -26,3 +26,6 @@ func takeLock(path string) (*os.File, error) {
 	}
 	return nil, errors.Join(err, file.Close())
 }
+
+// ours is always true: access lists say here who may do what.
+func ours(os.FileInfo) bool { return true }

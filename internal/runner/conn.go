@@ -249,10 +249,7 @@ func (c *conn) aside(m link.Message) {
 	case *agentv1.CertificateIssuedV1:
 		c.a.renewed(w)
 	case *logv1.LogResumeV1:
-		c.a.do(func() {
-			e := core.StreamLog{Seq: c.seq, Attempt: forge.MakeID[forge.AttemptID](w.Attempt), From: forge.LogSeq(w.From)}
-			c.a.streamLog(e)
-		})
+		c.a.do(func() { c.a.resumeLog(c, forge.MakeID[forge.AttemptID](w.Attempt), forge.LogSeq(w.From)) })
 	}
 }
 

@@ -61,6 +61,14 @@ func (a *Agent) streamLog(e core.StreamLog) {
 	c.streamLog(t, e.From)
 }
 
+// resumeLog sends a log again from where the daemon misses it. Of an attempt that is not here there is none: only the core
+// knows which ones will be.
+func (a *Agent) resumeLog(c *conn, id forge.AttemptID, from forge.LogSeq) {
+	if t := a.attempts[id]; t != nil {
+		c.streamLog(t, from)
+	}
+}
+
 // openLog begins to send the log of an attempt that has just been made, over the newest connection.
 func (a *Agent) openLog(t logged, from forge.LogSeq) {
 	if c := a.newest(); c != nil {

@@ -176,6 +176,7 @@ type AuditEntry struct {
 	Actor  string `json:"actor"`
 	Action string `json:"action"`
 	Target string `json:"target,omitempty"`
+	Runner string `json:"runner,omitempty"` // that it is about, beside the target
 	Detail string `json:"detail,omitempty"`
 }
 

@@ -60,12 +60,15 @@ func (s *Server) audit(r *http.Request) (any, error) {
 	err = s.cfg.Store.View(r.Context(), func(v *store.View) error {
 		events, next, err := v.Audits(before, n)
 		for _, e := range events {
-			target := e.Subject
-			if target == "" && !e.Runner.IsZero() {
-				target = e.Runner.String()
+			target, runner := e.Subject, ""
+			if !e.Runner.IsZero() {
+				runner = e.Runner.String()
+			}
+			if target == "" {
+				target = runner
 			}
 			out.Items = append(out.Items, api.AuditEntry{
-				ID: strconv.FormatUint(e.Sequence, 10), At: api.TimeOf(e.At), Actor: e.Actor, Action: e.Kind, Target: target, Detail: e.Detail,
+				ID: strconv.FormatUint(e.Sequence, 10), At: api.TimeOf(e.At), Actor: e.Actor, Action: e.Kind, Target: target, Runner: runner, Detail: e.Detail,
 			})
 		}
 		if next > 0 {
@@ -90,7 +93,14 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	out := api.Health{Status: "ok"}
 	var p *api.Problem
 	if s.cfg.Ready != nil {
-		out.Checks = s.cfg.Ready(ctx)
+		select { // anybody may ask, and a check is a transaction: there is one at a time
+		case s.checking <- struct{}{}:
+			out.Checks = s.cfg.Ready(ctx)
+			<-s.checking
+		case <-ctx.Done():
+			s.fail(w, r, ctx.Err())
+			return
+		}
 	}
 	for _, c := range out.Checks {
 		if c.OK {

@@ -17,7 +17,10 @@ func Reference() string {
 		"command line (`--set key=value`), each stronger than the one before. Lists from the environment or the\n" +
 		"command line are separated by commas; an empty variable changes nothing. Durations are written as `90s` or `1h30m`, sizes as `512MiB`. A\n" +
 		"setting marked *reload* takes effect when the program gets SIGHUP; for the others it says that it must\n" +
-		"be restarted.\n")
+		"be restarted.\n\n" +
+		"Both programs also heed `QUIC_GO_DISABLE_GSO=true` in their environment: it sends each packet by itself, for network\n" +
+		"drivers that fail when the system is given several to cut apart. Without it, a failure with EIO does the same for that\n" +
+		"connection; set it where connections end with another error of sending, such as EINVAL.\n")
 	page(&b, "forgeyard-daemon", DaemonPrefix, defaultDaemon, reflect.ValueOf(&Daemon{}).Elem())
 	page(&b, "forgeyard-agent", AgentPrefix, defaultAgent, reflect.ValueOf(&Agent{}).Elem())
 	return b.String()

@@ -18,7 +18,8 @@ type Agent struct {
 	process
 	fleet    *Fleet
 	Folder   string
-	Endpoint string // that it connects to: the daemon's, or a relay's
+	Endpoint string   // that it connects to: the daemon's, or a relay's
+	Env      []string // of the process, besides ours
 }
 
 // AddAgent makes an agent with some slots and enrols it. An empty endpoint is the daemon itself.
@@ -87,7 +88,7 @@ func (a *Agent) Enroll(ctx context.Context, token string) error {
 
 // Start runs the agent. It does not wait for it to be connected; AwaitOnline does.
 func (a *Agent) Start() error {
-	return a.start(a.fleet.Programs.Agent, nil, "run", "--config", a.configFile())
+	return a.start(a.fleet.Programs.Agent, a.Env, "run", "--config", a.configFile())
 }
 
 // AwaitOnline waits until the daemon says that the agent is there.

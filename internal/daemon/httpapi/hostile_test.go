@@ -2,12 +2,19 @@ package httpapi
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+
+	"github.com/forgeyard/forgeyard/internal/api"
 )
 
 // Whoever announces a body that is not wanted, and sends none, costs nothing for long: the answer comes at once, and then
@@ -38,5 +45,34 @@ func TestABodyThatNeverComesHoldsNothing(t *testing.T) {
 		if _, err := r.ReadByte(); err == nil { // it waits for the end of the connection
 			t.Errorf("%q: more than one answer", request)
 		}
+	}
+}
+
+// Anybody may ask whether the daemon is ready: a crowd that does costs one check at a time.
+func TestReadinessIsCheckedOnceAtATime(t *testing.T) {
+	var now, most atomic.Int32
+	s := New(Config{Ready: func(context.Context) []api.Check {
+		if n := now.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		runtime.Gosched()
+		now.Add(-1)
+		return nil
+	}})
+	var crowd sync.WaitGroup
+	for range 50 {
+		crowd.Go(func() {
+			for range 20 {
+				w := httptest.NewRecorder()
+				s.handler(TCP).ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+				if w.Code != http.StatusOK {
+					t.Errorf("%d", w.Code)
+				}
+			}
+		})
+	}
+	crowd.Wait()
+	if most.Load() != 1 {
+		t.Errorf("%d checks at once", most.Load())
 	}
 }

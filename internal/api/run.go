@@ -3,7 +3,7 @@ package api
 // RunRequest asks for a run: POST runs. With the same Idempotency-Key, the same request gives the same run.
 type RunRequest struct {
 	Project string       `json:"project,omitempty"` // "default" where none is named
-	Name    string       `json:"name,omitempty"`    // a title for people
+	Name    string       `json:"name,omitempty"`    // a title for people, one line of at most 256 bytes
 	Jobs    []JobRequest `json:"jobs"`
 }
 

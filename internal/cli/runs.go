@@ -49,9 +49,9 @@ func (a *app) runsList() *cobra.Command {
 			}
 			defer a.more(cmd, list.Next)
 			return a.print().Show(list, func(w io.Writer) {
-				console.Row(w, "RUN", "STATE", "NAME", "CREATED", "TOOK")
+				console.Row(w, "RUN", "STATE", "NAME", "JOBS", "CREATED", "TOOK")
 				for _, r := range list.Items {
-					console.Row(w, r.ID, r.State, r.Name, when(r.CreatedAt), took(r.CreatedAt, r.EndedAt))
+					console.Row(w, r.ID, r.State, r.Name, jobCounts(r.Counts), when(r.CreatedAt), took(r.CreatedAt, r.EndedAt))
 				}
 			})
 		},
@@ -60,6 +60,17 @@ func (a *app) runsList() *cobra.Command {
 	cmd.Flags().StringVar(&filter.Project, "project", "", "only those of this project")
 	pageFlags(cmd, &page)
 	return cmd
+}
+
+// jobCounts writes how many jobs are in which state, those first that are further along.
+func jobCounts(counts map[string]int) string {
+	var parts []string
+	for _, state := range []string{"Failed", "Cancelled", "Succeeded", "Skipped", "Active", "Offered", "Ready", "Waiting"} {
+		if n := counts[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ToLower(state)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (a *app) runsShow() *cobra.Command {

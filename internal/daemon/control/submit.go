@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -16,9 +19,13 @@ import (
 // MaxInlineSpec bounds the bytes of an encoded specification: it travels within the offer, until objects can be fetched.
 const MaxInlineSpec = 48 << 10
 
+// MaxRunName bounds the bytes of a run's title.
+const MaxRunName = 256
+
 // Submission is a run to be made.
 type Submission struct {
 	Project forge.ProjectName
+	Name    string           // a title for people, or empty
 	Trust   forge.TrustClass // of whoever submits; each job's Constraints.Trust is set to it
 	Key     string           // idempotency key, or empty
 	Actor   string
@@ -86,7 +93,10 @@ func sameJobs(tx *store.Tx, id forge.RunID, jobs []store.NewJob) error {
 
 // newRun checks a submission and encodes its specifications.
 func (c *Control) newRun(s Submission) (store.NewRun, error) {
-	n := store.NewRun{ID: ident.New[forge.RunID](), Project: s.Project, Trust: s.Trust, Key: s.Key, Actor: s.Actor}
+	n := store.NewRun{ID: ident.New[forge.RunID](), Project: s.Project, Name: s.Name, Trust: s.Trust, Key: s.Key, Actor: s.Actor}
+	if !validName(s.Name) {
+		return store.NewRun{}, forge.Problems{{Path: "name", What: fmt.Sprintf("is not one line of at most %d bytes", MaxRunName)}}
+	}
 	if err := s.graph(n.ID); err != nil {
 		return store.NewRun{}, err
 	}
@@ -124,6 +134,11 @@ func (c *Control) newRun(s Submission) (store.NewRun, error) {
 		return store.NewRun{}, Unsupported(early)
 	}
 	return n, nil
+}
+
+// validName reports whether a title can be shown on one line.
+func validName(name string) bool {
+	return len(name) <= MaxRunName && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
 // graph checks project and jobs together, with ids that only serve the check.

@@ -43,7 +43,7 @@ func (s *Server) submit(r *http.Request) (any, error) {
 // submissionOf turns a request into values. What is wrong with a specification is found here, so that its places are
 // those of the JSON; the graph is control's to check.
 func submissionOf(request *api.RunRequest) (control.Submission, error) {
-	out := control.Submission{Project: forge.ProjectName(request.Project), Trust: runTrust}
+	out := control.Submission{Project: forge.ProjectName(request.Project), Name: request.Name, Trust: runTrust}
 	if out.Project == "" {
 		out.Project = forge.DefaultProject
 	}
@@ -102,7 +102,16 @@ func (s *Server) listRuns(r *http.Request) (any, error) {
 	err = s.cfg.Store.View(r.Context(), func(v *store.View) error {
 		runs, next, err := v.Runs(f)
 		for i := range runs {
-			out.Items = append(out.Items, runOf(&runs[i]))
+			one := runOf(&runs[i])
+			counts, err := v.JobCounts(runs[i].ID)
+			if err != nil {
+				return err
+			}
+			one.Counts = make(map[string]int, len(counts))
+			for state, n := range counts {
+				one.Counts[state.String()] = n
+			}
+			out.Items = append(out.Items, one)
 		}
 		if next > 0 {
 			out.Next = strconv.FormatUint(next, 10)

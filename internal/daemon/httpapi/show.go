@@ -10,7 +10,7 @@ import (
 
 func runOf(r *store.Run) api.Run {
 	out := api.Run{
-		ID: r.ID.String(), Project: string(r.Project), State: r.State.String(), Ended: r.State.Ended(), Trust: r.Trust.String(),
+		ID: r.ID.String(), Project: string(r.Project), Name: r.Name, State: r.State.String(), Ended: r.State.Ended(), Trust: r.Trust.String(),
 		Reason: control.RunReason(r), CreatedAt: api.TimeOf(r.Created), EndedAt: api.TimeOf(r.Ended),
 	}
 	if out.Ended {

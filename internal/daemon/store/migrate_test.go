@@ -63,6 +63,46 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
+// TestRunsOfTheFirstSchemaAreRead: a database of the build before the title of runs keeps its rows.
+func TestRunsOfTheFirstSchemaAreRead(t *testing.T) {
+	dir := t.TempDir()
+	first := migrations()[0]
+	first.text += `
+		INSERT INTO project (name, created_at) VALUES ('p', 1);
+		INSERT INTO run (id, seq, project, state, trust, idem, actor, cancel_requested, cancel_actor, created_at, started_at, ended_at,
+			unsettled) VALUES (x'01020304050607080910111213141516', 1, 'p', 3, 1, 'key', 'ada', 0, '', 1, 1, 2, 0);`
+	path := filepath.Join(dir, databaseFile)
+	c, err := connect(t.Context(), path, writing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate(t.Context(), c, 1, []migration{first}); err != nil {
+		t.Fatal(err)
+	}
+	original := migrations()[0].hash()
+	if _, err := c.sql.ExecContext(t.Context(), `UPDATE schema_migration SET hash = ?`, original[:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	err = s.View(t.Context(), func(v *View) error {
+		runs, _, err := v.Runs(RunFilter{})
+		if len(runs) != 1 || runs[0].Name != "" || runs[0].Key != "key" || runs[0].Actor != "ada" {
+			t.Errorf("read %+v", runs)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestADatabaseOfANewerBuildIsRefusedInWords(t *testing.T) {
 	dir := t.TempDir()
 	future := append(migrations(), migration{int64(len(migrations()) + 1), "9999_future.sql", `CREATE TABLE future (n BIGINT)`})

@@ -18,6 +18,7 @@ type Project struct {
 type Run struct {
 	forge.Run
 	Sequence        uint64 // order of submission, from 1; the cursor of listings
+	Name            string // a title for people, or empty
 	Key             string // idempotency key of its submission, or empty
 	Actor           string // who submitted it
 	CancelRequested bool
@@ -31,6 +32,7 @@ type NewRun struct {
 	ID      forge.RunID
 	Project forge.ProjectName // made if it is not there
 	Trust   forge.TrustClass
+	Name    string // a title for people
 	Key     string // idempotency key: unique within the project where it is not empty
 	Actor   string
 	Jobs    []NewJob

@@ -91,7 +91,7 @@ func (y *yard) run(id forge.RunID) (r store.Run) {
 
 // submission is a run of a build and a test that needs it.
 func submission(key string) store.NewRun {
-	n := store.NewRun{ID: ident.New[forge.RunID](), Project: "team/app", Trust: forge.TrustTrusted, Key: key, Actor: "ada"}
+	n := store.NewRun{ID: ident.New[forge.RunID](), Project: "team/app", Trust: forge.TrustTrusted, Name: "a title — für Menschen", Key: key, Actor: "ada"}
 	for i, name := range []forge.JobKey{"build", "test"} {
 		spec := []byte("spec of " + name)
 		j := store.NewJob{
@@ -151,6 +151,16 @@ func TestASubmissionIsStoredWholeAndOnceForAKey(t *testing.T) {
 	if !made || run.Sequence != 1 || run.State != forge.RunPlanned || run.Created != y.now {
 		t.Errorf("submitted: made %v, %+v", made, run)
 	}
+	if stored := y.run(n.ID); stored != run || stored.Name != n.Name {
+		t.Errorf("stored as %+v, made as %+v", stored, run)
+	}
+	y.see(func(v *store.View) error {
+		counts, err := v.JobCounts(n.ID)
+		if len(counts) != 1 || counts[forge.JobWaiting] != 2 {
+			t.Errorf("counted %v", counts)
+		}
+		return err
+	})
 	if again, made := y.submit(submission("once")); made || again.ID != n.ID {
 		t.Errorf("submitted again: made %v, %+v", made, again)
 	}

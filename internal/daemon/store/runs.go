@@ -19,12 +19,12 @@ type RunFilter struct {
 	Limit   int    // 1 to MaxPage; 0 is 50
 }
 
-const runColumns = `u.id, u.seq, u.project, u.state, u.trust, u.idem, u.actor, u.cancel_requested, u.cancel_actor, u.created_at,
+const runColumns = `u.id, u.seq, u.project, u.state, u.trust, u.name, u.idem, u.actor, u.cancel_requested, u.cancel_actor, u.created_at,
 	u.started_at, u.ended_at`
 
 func runInto(r *Run) []any {
 	return []any{
-		id(&r.ID.ULID), num(&r.Sequence), &r.Project, num(&r.State), num(&r.Trust), &r.Key, &r.Actor,
+		id(&r.ID.ULID), num(&r.Sequence), &r.Project, num(&r.State), num(&r.Trust), &r.Name, &r.Key, &r.Actor,
 		flag{&r.CancelRequested},
 		&r.CancelActor, num(&r.Created), num(&r.Started), num(&r.Ended),
 	}
@@ -117,6 +117,21 @@ func (v *View) Jobs(run forge.RunID) ([]Job, error) {
 	return jobs, err
 }
 
+// JobCounts counts the jobs of a run by their state.
+func (v *View) JobCounts(run forge.RunID) (map[forge.JobState]int, error) {
+	type counted struct {
+		state forge.JobState
+		n     int
+	}
+	rows, err := list(v, `SELECT state, COUNT(*) FROM job WHERE run = ? GROUP BY state`,
+		func(c *counted) []any { return []any{num(&c.state), num(&c.n)} }, run.ULID[:])
+	counts := make(map[forge.JobState]int, len(rows))
+	for _, c := range rows {
+		counts[c.state] = c.n
+	}
+	return counts, err
+}
+
 // Ready lists the jobs that wait for a runner, oldest first, at most limit. Jobs that are to be cancelled are left out.
 func (v *View) Ready(limit int) ([]ReadyJob, error) {
 	jobs, err := list(v, `SELECT j.id, j.run, u.project, u.trust, j.run_seq, j.spec, j.free_retries, j.changed_at
@@ -181,11 +196,11 @@ func (tx *Tx) CreateRun(n NewRun) (run Run, made bool, err error) {
 	}
 	run = Run{
 		Run:      forge.Run{ID: n.ID, Project: n.Project, State: forge.RunPlanned, Trust: n.Trust, Created: tx.now},
-		Sequence: seq, Key: n.Key, Actor: n.Actor,
+		Sequence: seq, Name: n.Name, Key: n.Key, Actor: n.Actor,
 	}
-	if err := tx.write(`INSERT INTO run (id, seq, project, state, trust, idem, actor, cancel_requested, cancel_actor, created_at,
-		started_at, ended_at, unsettled) VALUES (?, ?, ?, ?, ?, ?, ?, 0, '', ?, 0, 0, 1)`, n.ID.ULID[:], toInt(seq),
-		string(n.Project), toInt(run.State), toInt(n.Trust), n.Key, n.Actor, toInt(tx.now)); err != nil {
+	if err := tx.write(`INSERT INTO run (id, seq, project, state, trust, name, idem, actor, cancel_requested, cancel_actor, created_at,
+		started_at, ended_at, unsettled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?, 0, 0, 1)`, n.ID.ULID[:], toInt(seq),
+		string(n.Project), toInt(run.State), toInt(n.Trust), n.Name, n.Key, n.Actor, toInt(tx.now)); err != nil {
 		return Run{}, false, err
 	}
 	tx.changes.run(n.ID)

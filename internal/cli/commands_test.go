@@ -18,11 +18,11 @@ func TestListsAreTablesOrJSON(t *testing.T) {
 		if got := r.URL.Query().Encode(); got != "limit=50&state=Failed" {
 			t.Errorf("asked with %s", got)
 		}
-		return &api.List[api.Run]{Items: []api.Run{{ID: runID, State: "Failed", Name: "evil \x1b]0;title\x07 name"}}, Next: "abc"}
+		return &api.List[api.Run]{Items: []api.Run{{ID: runID, State: "Failed", Name: "evil \x1b]0;title\x07 name", Counts: map[string]int{"Waiting": 1, "Failed": 2}}}, Next: "abc"}
 	})
 	r := f.world(t).run("runs", "list", "--state", "Failed")
 	r.want(t, 0, "RUN                         STATE   NAME", "There is more: forgeyard runs list --after abc")
-	r.want(t, 0, runID+"  Failed  evil  ]0;title  name", "")
+	r.want(t, 0, runID+"  Failed  evil  ]0;title  name  2 failed, 1 waiting", "")
 	if strings.Contains(r.stdout, "\x1b") {
 		t.Errorf("an escape reached the table: %q", r.stdout)
 	}

@@ -317,7 +317,13 @@ func (a *app) runnerVerb(verb api.RunnerVerb, short, done string) *cobra.Command
 			if err != nil {
 				return err
 			}
-			return a.print().Show(r, func(w io.Writer) { console.Row(w, "runner "+r.Name+": "+done+" ("+r.State+")") })
+			return a.print().Show(r, func(w io.Writer) {
+				text := "runner " + r.Name + ": " + done
+				if r.State != done {
+					text += " (" + r.State + ")"
+				}
+				console.Row(w, text)
+			})
 		},
 	}
 }

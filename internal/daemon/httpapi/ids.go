@@ -48,6 +48,9 @@ func runnerID(v *store.View, text string) (forge.RunnerID, error) {
 	if r, err := v.RunnerByName(text); err == nil {
 		return r.ID, nil
 	}
+	if _, _, ok := span(text); !ok {
+		return forge.RunnerID{}, api.NewProblem(api.CodeNotFound, "there is no runner %s", clip(text)) // it is a name
+	}
 	return lookUp[forge.RunnerID](v, store.RunnerIDs, "runner", text)
 }
 

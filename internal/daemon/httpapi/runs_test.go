@@ -37,3 +37,13 @@ func TestARunKeepsItsTitleAndAListCountsItsJobs(t *testing.T) {
 		}
 	}
 }
+
+func TestARunnerThatIsNotThereIsCalledByTheNameThatWasAsked(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"nope", "build-7", "01JB4Z"} {
+		_, err := w.client.Runner(w.ctx, name)
+		if p := w.problem(err); p.Code != api.CodeNotFound || !strings.Contains(p.Error(), "there is no runner "+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

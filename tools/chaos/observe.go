@@ -125,6 +125,3 @@ func (g *game) note(o observedJob, job *api.Job) {
 		g.count("job with several attempts")
 	}
 }
-
-// isWorkload reports whether a command line is that of a workload of ours.
-func isWorkload(arguments []byte) bool { return bytes.Contains(arguments, []byte("\x00-workload\x00")) }

@@ -43,8 +43,10 @@ func (f fault) String() string {
 	s := fmt.Sprintf("%6.2fs %s", f.at.Seconds(), f.kind)
 	switch f.kind {
 	case killDaemon, stopDaemon:
-	case cancelJob, killKeeper:
+	case cancelJob:
 		return s + fmt.Sprintf(" %d", f.job)
+	case killKeeper:
+		return s + fmt.Sprintf(" of agent %d", f.agent)
 	default:
 		s += fmt.Sprintf(" %d", f.agent)
 	}

@@ -167,7 +167,7 @@ func (g *game) inflict(ctx context.Context, f fault) error {
 	case cloneAgent:
 		return g.cloned(ctx, f)
 	case killKeeper:
-		return g.keeperKilled()
+		return g.keeperKilled(f.agent)
 	}
 	return fmt.Errorf("unknown fault %q", f.kind)
 }
@@ -279,12 +279,9 @@ func (g *game) cloned(ctx context.Context, f fault) error {
 }
 
 // keeperKilled kills one process that keeps watch over a workload, if there is any.
-func (g *game) keeperKilled() error {
-	for _, pid := range g.fleet.Leftovers() {
-		arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && !isWorkload(arguments) {
-			return syscall.Kill(pid, syscall.SIGKILL)
-		}
+func (g *game) keeperKilled(agent int) error {
+	for _, pid := range g.agents[agent].Keepers() {
+		return syscall.Kill(pid, syscall.SIGKILL)
 	}
 	return errors.New("there is none")
 }

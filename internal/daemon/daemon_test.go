@@ -262,8 +262,8 @@ func TestTheInterfaceForPeopleIsNotTheRoadOfAgents(t *testing.T) {
 	w.begin()
 	dialer := quic.NewDialer(&tls.Config{NextProtos: []string{"h3"}, MinVersion: tls.VersionTLS13}, quic.Options{})
 	defer func() { _ = dialer.Close() }()
-	// The refusal has to be of the protocol: it comes before anybody shows a certificate.
-	if _, err := dialer.Dial(w.ctx, w.at.Agents); err == nil || !strings.Contains(err.Error(), "application protocol") {
+	// The daemon has to refuse, not this client: that is before anybody looks at a certificate.
+	if _, err := dialer.Dial(w.ctx, w.at.Agents); err == nil || !strings.Contains(err.Error(), "(remote)") {
 		t.Errorf("the road of agents speaks HTTP: %v", err)
 	}
 	tcp, err := net.Dial("tcp", strings.TrimPrefix(w.at.HTTP, "http://"))

@@ -51,8 +51,8 @@ func (t Tag) maxBody() uint32 {
 
 // Memory of a FrameReader.
 const (
-	readChunk = 16 << 10 // a body is given room as it comes, not as it is announced
-	keepBytes = 64 << 10 // what is kept between frames
+	readChunk = 16 << 10  // a body is given room as it comes, not as it is announced
+	keepBytes = 128 << 10 // what is kept between frames: the largest frame of a log, in a buffer that has grown to it
 )
 
 // FrameReader takes a stream apart into frames. It holds one buffer and belongs to one reader of the stream.

@@ -144,8 +144,8 @@ func (l *log) put(ctx context.Context, frames []forge.LogFrame) (bool, error) {
 	return true, nil
 }
 
-// keepBuffer is the largest buffer that is kept for another append.
-const keepBuffer = 512 << 10
+// keepBuffer is the largest buffer that is kept for another append: one that has grown to a batch of a MiB.
+const keepBuffer = 2 << 20
 
 // buffer returns an empty buffer, and what gives it back.
 func (s *Store) buffer() (*[]byte, func()) {

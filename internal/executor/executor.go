@@ -14,6 +14,10 @@ import (
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
+// MaxWrite is the most bytes that an Output is given at once: several frames of a log, so that a workload that prints much
+// costs few calls and few writes to the disk.
+const MaxWrite = 256 << 10
+
 // ErrTooLate is returned by Start where the deadline is too near to start anything.
 var ErrTooLate = errors.New("executor: too late to start")
 
@@ -43,7 +47,7 @@ type Order struct {
 // Output takes what a workload has to say, in order. A call that waits holds the workload back, which is what a full
 // spool wants. The two streams and the events share one order: an event stands behind all output that was read before it.
 type Output interface {
-	// Write takes bytes of LogStdout or LogStderr, at most forge.MaxLogPayload. It keeps no part of p.
+	// Write takes bytes of LogStdout or LogStderr, at most MaxWrite. It keeps no part of p.
 	Write(stream forge.LogStream, p []byte)
 	// Event takes a StepStarted, StepFinished or Notice.
 	Event(e forge.StepEvent)

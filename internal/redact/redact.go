@@ -35,7 +35,7 @@ const (
 	// values themselves come first, then their parts, then their encodings.
 	MaxForms = 4 << 20
 	// MaxWrite is the most that a Stream hands to its writer in one call.
-	MaxWrite = 64 << 10
+	MaxWrite = 256 << 10
 )
 
 // Redactor knows the forms of a set of secrets. It never changes, so any number of streams may use it at once.

@@ -108,7 +108,7 @@ func (w *local) event(e forge.StepEvent) {
 
 // read hands on one stream of one step.
 func (w *local) read(stream forge.LogStream, r *os.File) {
-	buf := make([]byte, forge.MaxLogPayload)
+	buf := make([]byte, executor.MaxWrite)
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {

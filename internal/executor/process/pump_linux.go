@@ -16,7 +16,7 @@ import (
 type pump struct {
 	w       *workload
 	in      messages
-	buf     [forge.MaxLogPayload]byte
+	buf     [executor.MaxWrite]byte
 	closed  [3]bool // of w.fds: nothing more comes
 	current int     // step that began and did not end, -1 for none
 	since   forge.Instant

@@ -40,8 +40,11 @@ log: {level: debug, format: json}
 }
 
 // Start runs the daemon and waits until it is ready.
-func (d *Daemon) Start(ctx context.Context) error {
-	if err := d.start(d.fleet.Programs.Daemon, nil, "serve", "--config", d.configFile()); err != nil {
+func (d *Daemon) Start(ctx context.Context) error { return d.StartWith(ctx) }
+
+// StartWith is Start with more in the daemon's environment, as NAME=VALUE.
+func (d *Daemon) StartWith(ctx context.Context, env ...string) error {
+	if err := d.start(d.fleet.Programs.Daemon, env, "serve", "--config", d.configFile()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)

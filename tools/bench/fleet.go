@@ -20,9 +20,9 @@ var programs = struct {
 	err    error
 }{}
 
-// newFleet starts a daemon in a folder of its own, with leases of the default length. The function that it returns ends
-// both.
-func newFleet(ctx context.Context) (*fleet.Fleet, func(), error) {
+// newFleet starts a daemon in a folder of its own, with leases of the default length. The settings are added to its
+// environment. The function that it returns ends both.
+func newFleet(ctx context.Context, settings ...string) (*fleet.Fleet, func(), error) {
 	p := &programs
 	p.once.Do(func() {
 		if p.folder, p.err = os.MkdirTemp("", "fybin"); p.err == nil {
@@ -44,7 +44,7 @@ func newFleet(ctx context.Context) (*fleet.Fleet, func(), error) {
 		_ = f.Close()
 		_ = os.RemoveAll(folder)
 	}
-	if err := f.Daemon.Start(ctx); err != nil {
+	if err := f.Daemon.StartWith(ctx, settings...); err != nil {
 		end()
 		return nil, nil, err
 	}

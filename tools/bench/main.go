@@ -12,24 +12,31 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"strings"
 	"syscall"
+
+	"github.com/forgeyard/forgeyard/internal/executor/process"
 )
 
 // options are the flags.
 type options struct {
-	runs int
-	json bool
+	runs    int
+	json    bool
+	profile string // file for a profile of this process
 }
 
 func main() {
+	process.Supervise() // an attempt's own supervisor is this program
 	o := options{}
 	flag.IntVar(&o.runs, "runs", 5, "how often to measure, each time beside the limit")
 	flag.BoolVar(&o.json, "json", false, "print one JSON object for each figure")
+	flag.StringVar(&o.profile, "profile", "", "write a profile of what this process does to a file, for go tool pprof")
 	flag.Usage = func() {
 		fmt.Fprintf(os.Stderr, "usage: bench [flags] NAME…\n\nNAME is all, a figure, or a group: %s\n\n", strings.Join(groups(figures()), ", "))
 		flag.PrintDefaults()
@@ -49,7 +56,7 @@ func main() {
 		flag.Usage()
 		os.Exit(64)
 	}
-	if err := o.measureAll(ctx, flag.Args()); err != nil {
+	if err := o.profiled(func() error { return o.measureAll(ctx, flag.Args()) }); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -57,17 +64,34 @@ func main() {
 
 // figures lists everything that can be measured.
 func figures() []figure {
-	return []figure{submitFigure, idleFigure}
+	return []figure{rttFigure, ingestFigure, spoolFigure, pourFigure, submitFigure, idleFigure}
 }
 
 // play is a process that bench has started beside itself.
 func play(role string) error {
 	switch role {
-	case "bare-server":
+	case roleBareServer:
 		return bareServer(os.Stdin, os.Stdout)
 	default:
 		return fmt.Errorf("no role %q", role)
 	}
+}
+
+// profiled does something and writes a profile of it where one is wanted.
+func (o options) profiled(do func() error) error {
+	if o.profile == "" {
+		return do()
+	}
+	file, err := os.Create(o.profile)
+	if err != nil {
+		return err
+	}
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	err = do()
+	pprof.StopCPUProfile()
+	return errors.Join(err, file.Close())
 }
 
 // measureAll measures what is named and prints it. What was measured before an error is printed too.

@@ -100,7 +100,7 @@ func TestAnAgentThatIsCutOffEndsItsWorkBeforeItIsGivenAway(t *testing.T) {
 	_, road := s.relayed("cut", 1)
 	begun, alive := s.path("begun"), s.path("alive")
 	script := fmt.Sprintf(`date +%%s.%%N > %s.$FORGEYARD_ATTEMPT_ID
-		while :; do date +%%s.%%N > %s.$FORGEYARD_ATTEMPT_ID; sleep 0.02; done`, begun, alive)
+		while :; do date +%%s.%%N > now; mv now %s.$FORGEYARD_ATTEMPT_ID; sleep 0.02; done`, begun, alive)
 	run, job := s.shell(script, func(spec *api.JobSpec) { spec.Retry = &api.Retry{Infra: number(uint8(1))} })
 	first := s.attempt(job, forge.AttemptRunning)
 	s.file(alive + "." + first.ID)

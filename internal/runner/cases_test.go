@@ -106,23 +106,29 @@ func TestAPreparationWhoseLeaseIsStaleMakesRoomForOtherWork(t *testing.T) {
 
 // Case T11: whatever a daemon behind errors says to a registration, the agent comes back until it is taken.
 func TestAnAgentRegistersAgainWhateverErrorsItMeets(t *testing.T) {
-	refusals := []forge.CloseReason{forge.CloseInternal, forge.CloseNotReady, forge.CloseOverloaded, forge.CloseShutdown, forge.CloseLost}
-	y := newYard(t, &runnertest.Machine{})
-	var met atomic.Int64
-	y.daemon.Answer = func(c *runnertest.Conn, f forge.Frame) bool {
-		if _, is := f.Body.(*forge.Register); !is || int(met.Load()) == len(refusals) {
-			return false
-		}
-		if reason := refusals[met.Add(1)-1]; reason == forge.CloseLost {
-			c.Road.Break()
-		} else {
-			c.Close(reason)
-		}
-		return true
+	const times = 2 // the pauses between tries grow with each
+	for _, reason := range []forge.CloseReason{
+		forge.CloseInternal, forge.CloseNotReady, forge.CloseOverloaded, forge.CloseShutdown, forge.CloseLost,
+	} {
+		t.Run(reason.String(), func(t *testing.T) {
+			y := newYard(t, &runnertest.Machine{})
+			var met atomic.Int64
+			y.daemon.Answer = func(c *runnertest.Conn, f forge.Frame) bool {
+				if _, is := f.Body.(*forge.Register); !is || met.Add(1) > times {
+					return false
+				}
+				if reason == forge.CloseLost {
+					c.Road.Break()
+				} else {
+					c.Close(reason)
+				}
+				return true
+			}
+			y.start(nil)
+			job := y.daemon.Offer(y.daemon.Synced(), spec())
+			runnertest.Await(y.daemon, "a job is taken after that", of(job))
+		})
 	}
-	y.start(nil)
-	job := y.daemon.Offer(y.daemon.Synced(), spec())
-	runnertest.Await(y.daemon, "a job is taken after that", of(job))
 }
 
 // Case T11: an agent whose heartbeats are not acknowledged does not sit there as if it were online.

@@ -20,7 +20,7 @@ help:
 	@echo 'make fuzz     one fuzz target of each package, $(FUZZTIME) each, $(FUZZBUDGET) s in all'
 	@echo 'make sim      $(SCHEDULES) simulated schedules from seed $(SEED)'
 	@echo 'make chaos    $(CHAOS) days with real processes on which everything goes wrong'
-	@echo 'make bench    every figure of speed, beside its limit'
+	@echo 'make bench    every figure of speed, five times, each beside its limit'
 	@echo 'make mutants  every mutant must be caught by the simulation'
 	@echo 'make nightly  what takes too long for each commit'
 

@@ -50,3 +50,10 @@ func newFleet(ctx context.Context, settings ...string) (*fleet.Fleet, func(), er
 	}
 	return f, end, nil
 }
+
+// removePrograms takes away what was compiled. It is called once nothing runs any more.
+func removePrograms() {
+	if programs.folder != "" {
+		_ = os.RemoveAll(programs.folder)
+	}
+}

@@ -96,6 +96,7 @@ func (o options) profiled(do func() error) error {
 
 // measureAll measures what is named and prints it. What was measured before an error is printed too.
 func (o options) measureAll(ctx context.Context, wanted []string) error {
+	defer removePrograms()
 	var selected []figure
 	for _, name := range wanted {
 		found := selectFigures(figures(), name)

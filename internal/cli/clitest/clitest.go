@@ -26,7 +26,7 @@ import (
 )
 
 // WaitWithin bounds every wait of a script.
-const WaitWithin = 30 * time.Second
+const WaitWithin = time.Minute
 
 // pause is the time between two tries of until.
 const pause = 50 * time.Millisecond

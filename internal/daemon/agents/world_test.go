@@ -37,7 +37,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what has to come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // world is a cluster whose database and logs outlive its daemons.
 type world struct {

@@ -37,7 +37,7 @@ type Options struct {
 }
 
 // patience bounds every wait of the suite. Nothing of it is meant to take so long.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // Run runs the whole suite.
 func Run(t *testing.T, o Options) {

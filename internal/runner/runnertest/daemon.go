@@ -21,7 +21,7 @@ import (
 )
 
 // Patience is how long a test waits for anything.
-const Patience = 30 * time.Second
+const Patience = time.Minute
 
 // Daemon answers agents. What it says where a test says nothing else: everything is granted, continued, acknowledged and
 // accepted.

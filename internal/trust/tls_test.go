@@ -30,11 +30,9 @@ func all(forge.RunnerID, trust.Serial) error { return nil }
 
 // ends are the settings of a daemon and an agent that fit.
 func ends(w *trusttest.World) (trust.Server, trust.Client) {
-	return trust.Server{
-		Roots: w.CA.Roots(), Certificates: trust.NewSource(w.Daemon()), Standing: all, Now: at(w.Now),
-	}, trust.Client{
-		Roots: w.CA.Roots(), Certificates: trust.NewSource(w.Runner(runner1).TLS()), Now: at(w.Now),
-	}
+	daemon := trust.Server{Roots: w.CA.Roots(), Certificates: trust.NewSource(w.Daemon()), Standing: all, Now: at(w.Now)}
+	agent := trust.Client{Roots: w.CA.Roots(), Certificates: trust.NewSource(w.Runner(runner1).TLS()), Now: at(w.Now)}
+	return daemon, agent
 }
 
 func TestAnAgentAndADaemonOfOneClusterKnowEachOther(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/forgeyard/forgeyard/internal/disk"
 )
 
 // endpointsFile, in the state folder, has the daemons that enrolment was told, one host:port a line, in their order. An
@@ -20,11 +22,7 @@ const maxEndpointsFile = 4 << 10
 // noteEndpoints keeps the daemons of an enrolment.
 func noteEndpoints(state string, endpoints []string) error {
 	path := filepath.Join(state, endpointsFile)
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, []byte(strings.Join(endpoints, "\n")+"\n"), 0o600); err != nil {
-		return fmt.Errorf("note endpoints: %w", err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
+	if err := disk.WriteFile(path, []byte(strings.Join(endpoints, "\n")+"\n"), 0o600); err != nil {
 		return fmt.Errorf("note endpoints: %w", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/console"
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/program"
 )
@@ -176,21 +177,10 @@ func (a *app) save(s *savedContexts) error {
 	return nil
 }
 
-// writePrivate replaces a file in one step, with a mode for its owner alone.
+// writePrivate replaces a file in one step, with a mode for its owner alone. It makes the folder.
 func writePrivate(file string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	next, err := os.CreateTemp(filepath.Dir(file), ".new-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(data)
-	if err = errors.Join(err, next.Close()); err == nil {
-		err = os.Rename(next.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next.Name()))
-	}
-	return nil
+	return disk.WriteFile(file, data, 0o600)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -57,19 +58,7 @@ func makeToken(path string) error {
 	var secret [adminBytes]byte
 	_, _ = rand.Read(secret[:]) // never fails: it ends the process instead
 	text := adminPrefix + base64.RawURLEncoding.EncodeToString(secret[:]) + "\n"
-	fresh := path + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(fresh, path)
+	return disk.WriteFile(path, []byte(text), 0o600)
 }
 
 // listenSocket listens on the socket of a folder, in place of one that a dead process left. The folder is its owner's

@@ -4,12 +4,11 @@ package daemon
 
 import (
 	"io/fs"
-	"os"
-	"syscall"
+
+	"github.com/forgeyard/forgeyard/internal/disk"
 )
 
 // othersCanRead reports whether anybody else knows what is in a file: its owner is one who does.
 func othersCanRead(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || stat.Uid != uint32(os.Geteuid()) || info.Mode().Perm()&0o077 != 0 || !info.Mode().IsRegular()
+	return !disk.Ours(info) || info.Mode().Perm()&0o077 != 0 || !info.Mode().IsRegular()
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -141,7 +142,7 @@ func (f *Folder) newKey(path string) (Key, error) {
 		return Key{}, err
 	}
 	defer clear(text)
-	if err := writeFile(path, text, secretMode); err != nil {
+	if err := disk.WriteFile(path, text, secretMode); err != nil {
 		return Key{}, fmt.Errorf("store the runner's key: %w", err)
 	}
 	return key, nil
@@ -187,7 +188,7 @@ func (f *Folder) Load() (*Identity, error) {
 // refuses the certificate before it.
 func (f *Folder) Save(id *Identity) error {
 	text := encodeCertificates(append(append([]*x509.Certificate(nil), id.chain...), id.roots.certs...)...)
-	if err := writeFile(filepath.Join(f.dir, runnerCertFile), text, publicMode); err != nil {
+	if err := disk.WriteFile(filepath.Join(f.dir, runnerCertFile), text, publicMode); err != nil {
 		return fmt.Errorf("store the runner's certificate: %w", err)
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/forgeyard/forgeyard/internal/disk"
 )
 
 // Lifetimes.
@@ -154,9 +156,9 @@ func (ca *CA) store(dir string) error {
 	defer clear(key)
 	stateless := newStatelessKey()
 	if err := errors.Join(
-		writeFile(filepath.Join(fresh, caKeyFile), key, secretMode),
-		writeFile(filepath.Join(fresh, caCertFile), encodeCertificates(ca.cert), publicMode),
-		writeFile(filepath.Join(fresh, statelessFile), stateless[:], secretMode),
+		disk.WriteFile(filepath.Join(fresh, caKeyFile), key, secretMode),
+		disk.WriteFile(filepath.Join(fresh, caCertFile), encodeCertificates(ca.cert), publicMode),
+		disk.WriteFile(filepath.Join(fresh, statelessFile), stateless[:], secretMode),
 	); err != nil {
 		return err
 	}
@@ -166,7 +168,7 @@ func (ca *CA) store(dir string) error {
 	if err := os.Rename(fresh, dir); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(dir))
+	return disk.SyncFolder(filepath.Dir(dir))
 }
 
 // Cluster is whose CA it is.

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
+
+	"github.com/forgeyard/forgeyard/internal/disk"
 )
 
 const (
@@ -44,7 +45,7 @@ func checkFolder(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a folder", dir)
 	}
-	if !ours(info) {
+	if !disk.Ours(info) {
 		return fmt.Errorf("%s belongs to another user than the one who runs this: %w; use another folder, or chown it if nobody else has written to it", dir, ErrPermissions)
 	}
 	return checkPrivate(dir, info)
@@ -81,33 +82,4 @@ func readFile(path string, check func(string, os.FileInfo) error) ([]byte, error
 		err = fmt.Errorf("%s is longer than %d bytes", path, maxFile)
 	}
 	return data, err
-}
-
-// writeFile puts a file in place whole or not at all, and durably.
-func writeFile(path string, data []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // made with 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a folder cannot be flushed there
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

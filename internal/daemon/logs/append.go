@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
@@ -265,7 +266,7 @@ func (l *log) commit(ctx context.Context, seg segment, frames []forge.LogFrame) 
 func syncDirs(dirs ...string) error {
 	var errs []error
 	for _, dir := range dirs {
-		errs = append(errs, syncDir(dir))
+		errs = append(errs, disk.SyncFolder(dir))
 	}
 	return errors.Join(errs...)
 }

@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -14,12 +13,4 @@ func syncData(f *os.File) error {
 			return err
 		}
 	}
-}
-
-func syncDir(name string) error {
-	dir, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

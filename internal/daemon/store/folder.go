@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/forgeyard/forgeyard/internal/disk"
 )
 
 // folder is a daemon's folder, held by one process at a time.
@@ -20,14 +22,17 @@ func openFolder(path string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := makePrivate(path); err != nil {
+	if err := disk.PrivateFolder(path); err != nil {
 		return nil, err
 	}
 	lock, err := os.OpenFile(filepath.Join(path, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := lockExclusive(lock); err != nil {
+	if err := disk.Lock(lock); err != nil {
+		if errors.Is(err, disk.ErrLocked) {
+			err = fmt.Errorf("%w: %s is locked", ErrLocked, lock.Name())
+		}
 		return nil, errors.Join(err, lock.Close())
 	}
 	f := &folder{path: path, lock: lock}
@@ -35,26 +40,6 @@ func openFolder(path string) (*folder, error) {
 		return nil, errors.Join(err, f.close())
 	}
 	return f, nil
-}
-
-// errOwner is for what another user could change at any time.
-var errOwner = errors.New("belongs to another user than the one who runs this daemon; use another folder, or chown it if nobody else has written to it")
-
-// makePrivate makes a folder, or an existing one private.
-func makePrivate(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return err
-	case !ours(info):
-		return fmt.Errorf("%s %w", path, errOwner)
-	case info.Mode().Perm()&0o077 != 0:
-		return os.Chmod(path, 0o700)
-	}
-	return nil
 }
 
 func (f *folder) database() string { return filepath.Join(f.path, databaseFile) }
@@ -65,8 +50,8 @@ func (f *folder) makeDatabase() error {
 		return err
 	}
 	info, err := db.Stat()
-	if err == nil && !ours(info) {
-		err = fmt.Errorf("%s %w", f.database(), errOwner)
+	if err == nil && !disk.Ours(info) {
+		err = fmt.Errorf("%s %w", f.database(), disk.ErrOwner)
 	}
 	if err != nil {
 		return errors.Join(err, db.Close())
@@ -74,7 +59,7 @@ func (f *folder) makeDatabase() error {
 	if err := errors.Join(db.Chmod(0o600), db.Close()); err != nil {
 		return fmt.Errorf("make database file: %w", err)
 	}
-	return syncFolder(f.path)
+	return disk.SyncFolder(f.path)
 }
 
 // close gives the lock back. The file stays: a file that is removed while somebody waits for its lock would let two in.

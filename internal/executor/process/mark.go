@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -43,22 +44,9 @@ func makeMark(path string) ([]byte, error) {
 	raw := make([]byte, markBytes)
 	_, _ = rand.Read(raw) // never fails
 	text := []byte(hex.EncodeToString(raw))
-	temp := path + ".new"
-	if err := writeSynced(temp, text); err != nil {
-		return nil, err
-	}
-	return text, os.Rename(temp, path)
-}
-
-// writeSynced writes a file whose bytes are on the disk before it gets its name: a mark that is there but empty would keep
-// the agent from starting after the machine has lost its power.
-func writeSynced(path string, text []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	return errors.Join(err, file.Sync(), file.Close())
+	// On the disk before it has its name: a mark that is there but empty would keep the agent from starting after the machine
+	// has lost its power.
+	return text, disk.WriteFile(path, text, 0o600)
 }
 
 // markOf is the value of envMark for one attempt.

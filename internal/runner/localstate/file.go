@@ -3,13 +3,12 @@ package localstate
 import (
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/forgeyard/forgeyard/internal/digest"
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/postcard"
 )
 
@@ -96,7 +95,7 @@ func (f *Folder) writeWhole(dir, name string, b []byte) error {
 	if err := f.at(pointRenamed); err != nil {
 		return err
 	}
-	if err := syncDir(dir); err != nil {
+	if err := disk.SyncFolder(dir); err != nil {
 		return err
 	}
 	return f.at(pointDone)
@@ -136,19 +135,4 @@ func (f *Folder) at(point string) error {
 		return nil
 	}
 	return f.fault(point)
-}
-
-// syncDir makes the names in a folder durable. Windows has no such call and needs none.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("sync %s: %w", filepath.Base(dir), err)
-	}
-	return nil
 }

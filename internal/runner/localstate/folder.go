@@ -26,6 +26,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -94,7 +95,23 @@ func open(path string, fault func(string) error) (f *Folder, err error) {
 	return f, err
 }
 
-var errOwner = errors.New("belongs to another user than the one who runs this agent")
+// takeLock opens a file and locks it until it is closed, also by the end of the process.
+func takeLock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock state folder: %w", err)
+	}
+	err = disk.Lock(file)
+	switch {
+	case err == nil:
+		return file, nil
+	case errors.Is(err, disk.ErrLocked):
+		err = fmt.Errorf("%w: %s", ErrInUse, path)
+	default:
+		err = fmt.Errorf("lock state folder: %w", err)
+	}
+	return nil, errors.Join(err, file.Close())
+}
 
 // prepare makes the folder, private to its owner. One of another user, who could put anything into it, is refused.
 func prepare(path string) (string, error) {
@@ -102,21 +119,8 @@ func prepare(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("open state folder: %w", err)
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := disk.PrivateFolder(path); err != nil {
 		return "", fmt.Errorf("open state folder: %w", err)
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("open state folder: %w", err)
-	case !info.IsDir():
-		return "", fmt.Errorf("open state folder: %s is no folder", path)
-	case !ours(info):
-		return "", fmt.Errorf("open state folder: %s %w; use another folder, or chown it if nobody else has written to it", path, errOwner)
-	case info.Mode().Perm()&0o077 != 0:
-		if err := os.Chmod(path, 0o700); err != nil {
-			return "", fmt.Errorf("make state folder private: %w", err)
-		}
 	}
 	return path, nil
 }

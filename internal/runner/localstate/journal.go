@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/protocol/agentv1"
@@ -46,7 +47,7 @@ func (f *Folder) Drop(attempt forge.AttemptID) error {
 		return nil
 	}
 	if err == nil {
-		err = syncDir(f.in(journalName))
+		err = disk.SyncFolder(f.in(journalName))
 	}
 	if err != nil {
 		return fmt.Errorf("drop the record of attempt %v: %w", attempt, err)

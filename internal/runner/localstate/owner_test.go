@@ -5,6 +5,8 @@ import (
 	"os"
 	"runtime"
 	"testing"
+
+	"github.com/forgeyard/forgeyard/internal/disk"
 )
 
 // Whoever owns a folder puts into it what he likes, at any time: the marks and records by which an agent kills, for one.
@@ -17,7 +19,7 @@ func TestAFolderOfAnotherUserIsRefused(t *testing.T) {
 		t.Skip(err)
 	}
 	f, err := Open(dir)
-	if !errors.Is(err, errOwner) {
+	if !errors.Is(err, disk.ErrOwner) {
 		t.Fatalf("%v, %v", f, err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {

@@ -29,6 +29,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/runner"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 	"github.com/forgeyard/forgeyard/internal/trust"
 )
@@ -220,15 +221,8 @@ func (y Yard) passed() []forge.EnvVar {
 
 // enrol makes the agent a runner of the daemon, the first time.
 func (y Yard) enrol(ctx context.Context, client *api.Client, o agent.Options, at daemon.Addresses) error {
-	id, ok, err := agent.Enrolled(o.State)
-	if err != nil {
-		return err
-	}
-	if ok {
-		ca, err := trust.ParseFingerprint(at.Fingerprint)
-		if err == nil && !id.Roots().Has(ca) {
-			return fmt.Errorf("the agent in %s belongs to another daemon; move that folder away, and a new agent is made", o.State)
-		}
+	known, err := y.enrolled(ctx, client, o, at)
+	if known || err != nil {
 		return err
 	}
 	slots := uint32(o.Slots)
@@ -243,6 +237,27 @@ func (y Yard) enrol(ctx context.Context, client *api.Client, o agent.Options, at
 	defer token.Wipe()
 	_, err = agent.Enroll(ctx, o, token, runnerName)
 	return err
+}
+
+// enrolled reports whether the agent of the folder is a runner of this daemon. One that was deleted here gives its
+// certificate up, and is made anew.
+func (y Yard) enrolled(ctx context.Context, client *api.Client, o agent.Options, at daemon.Addresses) (bool, error) {
+	id, ok, err := agent.Enrolled(o.State)
+	if err != nil || !ok {
+		return false, err
+	}
+	ca, err := trust.ParseFingerprint(at.Fingerprint)
+	if err != nil {
+		return false, err
+	}
+	if !id.Roots().Has(ca) {
+		return false, fmt.Errorf("the agent in %s belongs to another daemon; move that folder away, and a new agent is made", o.State)
+	}
+	_, err = client.Runner(ctx, id.Runner().String())
+	if problem := new(api.Problem); errors.As(err, &problem) && problem.Code == api.CodeNotFound {
+		return false, os.RemoveAll(runner.TrustDir(o.State))
+	}
+	return err == nil, err
 }
 
 // othersEnd waits until the runs of other processes have ended, or nobody wants to wait.

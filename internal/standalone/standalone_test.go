@@ -12,8 +12,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/cli"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/executor/process"
+	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/standalone"
 )
 
@@ -109,5 +112,49 @@ func TestAnAgentOfAnotherDaemonIsNotUsed(t *testing.T) {
 	err := yard().Run(t.Context(), context.Background(), options(data), nothing)
 	if err == nil || !strings.Contains(err.Error(), "belongs to another daemon") {
 		t.Errorf("err = %v", err)
+	}
+}
+
+// A user who deletes the runner of this process gets a new one with the next run, not an agent that is locked out.
+func TestAnAgentThatWasDeletedHereEnrolsAnew(t *testing.T) {
+	data := folder(t)
+	local := func() (id string) {
+		t.Helper()
+		err := yard().Run(t.Context(), context.Background(), options(data), func(ctx context.Context, endpoint string) error {
+			client, err := api.NewClient(endpoint, api.Options{})
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			r, err := client.Runner(ctx, "local")
+			if err != nil {
+				return err
+			}
+			id = r.ID
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	first := local()
+	if again := local(); again != first {
+		t.Fatalf("the second time it is runner %s, not %s", again, first)
+	}
+	s, err := store.Open(t.Context(), filepath.Join(data, "daemon"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner, err := forge.ParseID[forge.RunnerID](first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Update(t.Context(), store.ClassState, func(tx *store.Tx) error { return tx.DeleteRunner(runner) })
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if next := local(); next == first {
+		t.Error("it is the runner that was deleted")
 	}
 }

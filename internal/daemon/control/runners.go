@@ -76,7 +76,11 @@ func (v Verb) apply(to *authority.SetRunner) error {
 	return nil
 }
 
-// DeleteRunner takes a runner out of the fleet for good. store.ErrNotFound; store.ErrInUse while it has a lease.
+// ErrConnected says that a runner's connection stands: whoever wants it gone ends that first, so that its agent hears why.
+var ErrConnected = errors.New("the runner is connected; disable or revoke it, and try again in a few seconds")
+
+// DeleteRunner takes a runner out of the fleet for good. store.ErrNotFound; store.ErrInUse while it has a lease;
+// ErrConnected while it is connected, for nothing would tell its agent.
 func (c *Control) DeleteRunner(ctx context.Context, id forge.RunnerID, actor string) error {
 	return c.store.Update(ctx, store.ClassState, func(tx *store.Tx) error {
 		r, err := tx.Runner(id)
@@ -85,6 +89,9 @@ func (c *Control) DeleteRunner(ctx context.Context, id forge.RunnerID, actor str
 		}
 		if err := tx.DeleteRunner(id); err != nil {
 			return err
+		}
+		if c.Presence(id).Connected {
+			return ErrConnected
 		}
 		return tx.AppendAudit(store.AuditEvent{Kind: "runner.delete", Actor: actor, Runner: id, Subject: r.Name})
 	})

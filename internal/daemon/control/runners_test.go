@@ -45,6 +45,10 @@ func TestARunnerIsDeletedOnceItHoldsNothing(t *testing.T) {
 		t.Fatalf("with a lease: %v", err)
 	}
 	a.complete(c, good)
+	if err := w.DeleteRunner(w.ctx, a.id, "tester"); !errors.Is(err, ErrConnected) {
+		t.Fatalf("while it is connected: %v", err)
+	}
+	w.Disconnected(a.id)
 	w.must(w.DeleteRunner(w.ctx, a.id, "tester"))
 	w.view(func(v *store.View) error {
 		events, _, err := v.Audits(0, 10)

@@ -345,6 +345,10 @@ func TestRunnersAreAdministeredByNameOrID(t *testing.T) {
 	if why, err := w.client.ExplainRunner(w.ctx, "r1"); err != nil || !strings.HasPrefix(why.Summary, "it was revoked") {
 		t.Errorf("why: %+v, %v", why, err)
 	}
+	if err := w.client.DeleteRunner(w.ctx, "r1"); w.problem(err).Code != api.CodeConflict {
+		t.Errorf("deleting what is connected: %v", err)
+	}
+	w.control.Disconnected(a.id)
 	w.must(w.client.DeleteRunner(w.ctx, "r1"))
 	list, err := w.client.Runners(w.ctx, api.Page{})
 	if err != nil || len(list.Items) != 1 || list.Items[0].Name != "r2" {

@@ -25,9 +25,12 @@ const (
 	// frameBytes is what a frame takes in memory besides its bytes. It counts too: of frames of one byte each there would
 	// be gigabytes within the bounds.
 	frameBytes = 128
-	// gatherFor is how long the appends to a log are apart where less than littleBatch comes.
-	gatherFor   = 10 * time.Millisecond
-	littleBatch = 64 << 10
+	// Appends to a log are apart for as long as these, unless enoughBatch has come meanwhile: each costs the disk two waits and
+	// the machine two flushes, whatever its size. A log that pours waits for longer, since nobody reads along so fast.
+	quietGap    = 10 * time.Millisecond
+	pouringGap  = 25 * time.Millisecond
+	pourBatch   = 32 << 10 // from which a batch is of a log that pours
+	enoughBatch = maxBatch / 2
 	// stallWithin is how long a stream may hold unread bytes in the windows that it shares with the control stream. After
 	// that it is reset, and the agent comes again later.
 	stallWithin = 3 * time.Second
@@ -284,9 +287,11 @@ func (i *intake) append() error {
 			return err
 		}
 		i.server.cfg.Metrics.logged(n - frameBytes*len(frames))
-		if n < littleBatch {
-			i.gather()
+		gap := quietGap
+		if n >= pourBatch {
+			gap = pouringGap
 		}
+		i.gather(gap)
 	}
 }
 
@@ -297,14 +302,26 @@ func (i *intake) over() bool {
 	return i.ended && len(i.frames) == 0
 }
 
-// gather waits a moment for more.
-func (i *intake) gather() {
-	timer := time.NewTimer(gatherFor)
+// gather waits for more: until the gap is over, enough has come, or nothing more will.
+func (i *intake) gather(gap time.Duration) {
+	timer := time.NewTimer(gap)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-i.server.serving.Done():
+	for !i.enough() {
+		select {
+		case <-i.wake: // whoever takes what waits looks before it waits for the next token
+		case <-timer.C:
+			return
+		case <-i.server.serving.Done():
+			return
+		}
 	}
+}
+
+// enough reports whether there is no point in waiting for more.
+func (i *intake) enough() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.ended || i.bytes >= enoughBatch
 }
 
 func nudge(c chan struct{}) {

@@ -1,8 +1,6 @@
 package logv1
 
 import (
-	"slices"
-
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 )
@@ -24,10 +22,10 @@ type LogFrameV1 struct {
 	Bytes []byte `postcard:"max=65536"` // in the encoding of the stream
 }
 
-// NewLogFrame returns the wire form, with the bytes as they are.
+// NewLogFrame returns the wire form. It shares its bytes with f.
 func NewLogFrame(f forge.LogFrame) *LogFrameV1 {
 	return &LogFrameV1{
-		Seq: uint64(f.Seq), Kind: KindV1(kinds.Wire(f.Stream)), Time: int64(f.Time), Bytes: slices.Clone(f.Bytes),
+		Seq: uint64(f.Seq), Kind: KindV1(kinds.Wire(f.Stream)), Time: int64(f.Time), Bytes: f.Bytes,
 	}
 }
 

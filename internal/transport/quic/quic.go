@@ -29,12 +29,12 @@ const (
 	defaultKeepAlive    = 5 * time.Second
 	defaultStreams      = 64
 	defaultStreamWindow = 1 << 20
-	defaultConnWindow   = 4 << 20
+	defaultConnWindow   = 8 << 20
 
 	// initialStreamWindow is what a stream begins with; its window grows while its reader keeps up. The connection has its
 	// whole window from the start, so that 63 streams on which nobody reads hold up no other. Four that had grown to their
 	// bound before would: a reader that cannot go on resets its stream rather than let it rest.
-	initialStreamWindow = 64 << 10
+	initialStreamWindow = 128 << 10
 )
 
 // Options say how a road behaves. Zero values stand for defaults.

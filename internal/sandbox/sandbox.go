@@ -21,9 +21,9 @@ import (
 	"log/slog"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/sandbox/cgroup"
 )
 
 // What the inside of every sandbox looks like (D10).
@@ -54,21 +54,15 @@ const (
 
 // Config is how a launcher is to be.
 type Config struct {
-	State    string // folder of this launcher alone: its lock, and records of what lives; it exists, only its owner reaches it
-	View     View
-	Pool     int    // sandboxes that wait ready
-	Slots    int    // sandboxes that run at once
-	UIDBase  uint32 // as root: first of the host's ids, SlotIDs for each sandbox; 0 means DefaultUIDBase
-	Rootless bool   // a single id even though this is root
-	Cgroups  Cgroups
-	Log      *slog.Logger
-	Switches Switches
-}
-
-// Cgroups says what is to be used of control groups.
-type Cgroups struct {
-	Off    bool
-	Parent string // group below which those of sandboxes are made; "" lets the launcher choose
+	State     string // folder of this launcher alone: its lock, and records of what lives; it exists, only its owner reaches it
+	View      View
+	Pool      int    // sandboxes that wait ready
+	Slots     int    // sandboxes that run at once
+	UIDBase   uint32 // as root: first of the host's ids, SlotIDs for each sandbox; 0 means DefaultUIDBase
+	Rootless  bool   // a single id even though this is root
+	NoCgroups bool   // use no control groups, even where they can be had
+	Log       *slog.Logger
+	Switches  Switches
 }
 
 // Order is what one sandbox is made for.
@@ -100,17 +94,6 @@ type End struct {
 	Signal   syscall.Signal // that ended pid 1, or 0
 	Bitten   bool           // the launcher's watchdog killed it
 	Killed   bool           // Kill was called, or the launcher ended
-	OOM      bool           // the kernel killed something of it for its memory
-	Usage    Usage
-	SetupErr string // the guest never ran, for this reason
-}
-
-// Usage is what a sandbox used, as far as a control group measured it: zero is unknown.
-type Usage struct {
-	MemoryPeak  forge.Bytes
-	CPUTime     time.Duration
-	PidsPeak    int
-	OOMKills    int
-	PidsRefused int // forks that the limit of processes refused
-	Limits      Limits
+	Usage    cgroup.Usage   // as far as it was measured
+	SetupErr string         // the guest never ran, for this reason
 }

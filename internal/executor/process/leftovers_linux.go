@@ -28,6 +28,9 @@ const (
 	calmSweeps = 2
 )
 
+// memoryDir is where folders of secrets are made.
+const memoryDir = "/dev/shm"
+
 // supervised is what stands on disk about a supervisor while it may live.
 type supervised struct {
 	Boot string

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/executor"
+	"github.com/forgeyard/forgeyard/internal/executor/keeper"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -22,8 +22,8 @@ type local struct {
 	e       *Executor
 	out     executor.Output
 	attempt forge.AttemptID
-	in      chan request
-	said    chan report
+	in      chan keeper.Request
+	said    chan keeper.Report
 	started chan error
 	over    chan struct{} // closed when the machine has ended
 	done    chan struct{}
@@ -48,8 +48,8 @@ func (e *Executor) prepareLocal(ctx context.Context, order executor.Order) (exec
 		return nil, &executor.SetupError{Class: forge.SandboxSetup, Err: err}
 	}
 	w := &local{
-		e: e, out: order.Output, attempt: order.Context.Attempt, in: make(chan request),
-		said: make(chan report, 5*len(p.Steps)+8), started: make(chan error, 1), over: make(chan struct{}), done: make(chan struct{}),
+		e: e, out: order.Output, attempt: order.Context.Attempt, in: make(chan keeper.Request),
+		said: make(chan keeper.Report, 5*len(p.Steps)+8), started: make(chan error, 1), over: make(chan struct{}), done: make(chan struct{}),
 	}
 	if w.members, err = newMembers(w.read); err != nil {
 		e.drop(order.Context.Attempt)
@@ -62,10 +62,10 @@ func (e *Executor) prepareLocal(ctx context.Context, order executor.Order) (exec
 }
 
 // run is the machine's goroutine.
-func (w *local) run(p *plan) {
-	a := newNaps()
-	defer a.stop()
-	newMachine(p, w.members, a, func(r report) { w.said <- r }).run(w.in, w.members.exits)
+func (w *local) run(p *keeper.Plan) {
+	a := keeper.NewNaps()
+	defer a.Stop()
+	keeper.NewMachine(p, w.members, a, func(r keeper.Report) { w.said <- r }).Run(w.in, nil, w.members.exits)
 	close(w.over)
 	close(w.said)
 }
@@ -81,15 +81,15 @@ func (w *local) teller() {
 	close(w.done)
 }
 
-func (w *local) report(r *report) {
+func (w *local) report(r *keeper.Report) {
 	switch {
 	case r.Running:
 		w.started <- nil
 	case r.Refused != nil:
-		w.started <- refused(r.Refused)
+		w.started <- r.Refused.Err()
 	case r.Starting != nil:
 		w.event(forge.StepStarted{Step: *r.Starting})
-		w.tell(request{Go: r.Starting})
+		w.tell(keeper.Request{Go: r.Starting})
 	case r.Finished != nil:
 		w.members.drained()
 		w.event(forge.StepFinished{Result: *r.Finished})
@@ -124,7 +124,7 @@ func (w *local) read(stream forge.LogStream, r *os.File) {
 }
 
 // tell sends a request, if there still is somebody to take it.
-func (w *local) tell(q request) {
+func (w *local) tell(q keeper.Request) {
 	select {
 	case w.in <- q:
 	case <-w.over:
@@ -140,7 +140,7 @@ func (w *local) Start(secrets []executor.Secret) error {
 	if again {
 		return &executor.SetupError{Class: forge.SandboxSetup, Err: errors.New("it was started before")}
 	}
-	w.tell(request{Start: toSend(secrets)})
+	w.tell(keeper.Request{Start: keeper.ToSend(secrets)})
 	select {
 	case err := <-w.started:
 		return err
@@ -155,21 +155,21 @@ func (w *local) Start(secrets []executor.Secret) error {
 }
 
 // MoveDeadline passes a later deadline on.
-func (w *local) MoveDeadline(deadline forge.Instant) { w.tell(request{Move: deadline}) }
+func (w *local) MoveDeadline(deadline forge.Instant) { w.tell(keeper.Request{Move: deadline}) }
 
 // Stop ends the workload softly.
-func (w *local) Stop(reason forge.CancelReason) { w.tell(request{Stop: reason}) }
+func (w *local) Stop(reason forge.CancelReason) { w.tell(keeper.Request{Stop: reason}) }
 
 // Kill ends it at once.
-func (w *local) Kill() { w.tell(request{Kill: true}) }
+func (w *local) Kill() { w.tell(keeper.Request{Kill: true}) }
 
 // Bite ends it for its deadline.
 func (w *local) Bite(soft bool) {
 	if soft {
-		w.tell(request{Bite: biteSoft})
+		w.tell(keeper.Request{Bite: keeper.BiteSoft})
 		return
 	}
-	w.tell(request{Bite: biteHard})
+	w.tell(keeper.Request{Bite: keeper.BiteHard})
 }
 
 // Done closes when all is over and handed on.
@@ -184,34 +184,3 @@ func (w *local) Close() error {
 	<-w.done
 	return nil
 }
-
-// refused is the error for a start that was refused.
-func refused(r *refusal) error {
-	if r.TooLate {
-		return executor.ErrTooLate
-	}
-	return &executor.SetupError{Class: r.Class, Err: errors.New(r.Text)}
-}
-
-// naps is an alarm that looks at the clock at least every clock.MaxNap.
-type naps struct {
-	timer *time.Timer
-	c     chan struct{}
-}
-
-func newNaps() *naps {
-	n := &naps{c: make(chan struct{}, 1)}
-	n.timer = time.AfterFunc(clock.MaxNap, n.call)
-	return n
-}
-
-func (n *naps) call() {
-	select {
-	case n.c <- struct{}{}:
-	default:
-	}
-}
-
-func (n *naps) set(at forge.Instant)  { n.timer.Reset(clock.Nap(at)) }
-func (n *naps) ring() <-chan struct{} { return n.c }
-func (n *naps) stop()                 { n.timer.Stop() }

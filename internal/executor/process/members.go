@@ -10,12 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/executor/keeper"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
 // members are the processes of a local workload: the group of each step.
 type members struct {
-	exits   chan exit
+	exits   chan keeper.Exit
 	group   *group
 	read    func(forge.LogStream, *os.File)
 	started atomic.Uint64
@@ -35,19 +36,27 @@ func newMembers(read func(forge.LogStream, *os.File)) (*members, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &members{exits: make(chan exit, 1), group: g, read: read, closed: make(chan struct{})}, nil
+	return &members{exits: make(chan keeper.Exit, 1), group: g, read: read, closed: make(chan struct{})}, nil
 }
 
-func (m *members) starts() uint64 { return m.started.Load() }
-func (m *members) soft()          { m.group.soft() }
-func (m *members) kill()          { m.group.kill() }
+// Starts counts programs.
+func (m *members) Starts() uint64 { return m.started.Load() }
 
-// start starts a program with pipes of its own.
-func (m *members) start(argv []string, dir string, env []string) (int, error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return 0, fmt.Errorf("its folder %s is not there", dir)
-	}
-	path, err := lookPath(argv[0], dir, env)
+// Soft asks every group to end.
+func (m *members) Soft() { m.group.soft() }
+
+// Kill kills every group.
+func (m *members) Kill() { m.group.kill() }
+
+// Remarks has none.
+func (m *members) Remarks() []string { return nil }
+
+// AsStep has nothing to change: the steps have this process's rights.
+func (m *members) AsStep(act func()) { act() }
+
+// Start starts a program with pipes of its own.
+func (m *members) Start(argv []string, dir string, env []string) (int, error) {
+	path, err := keeper.LookPath(argv[0], dir, env)
 	if err != nil {
 		return 0, err
 	}
@@ -61,7 +70,7 @@ func (m *members) start(argv []string, dir string, env []string) (int, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return 0, fmt.Errorf("%s: %w, or the interpreter that it names is not", argv[0], errNotFound)
+		return 0, fmt.Errorf("%s: %w, or the interpreter that it names is not", argv[0], keeper.ErrNotFound)
 	case err != nil:
 		return 0, fmt.Errorf("%s: %w", argv[0], err)
 	}
@@ -99,11 +108,11 @@ func (m *members) pipe(cmd *exec.Cmd) ([]*os.File, error) {
 // wait waits for a step's program, and then for the group to be empty.
 func (m *members) wait(cmd *exec.Cmd) {
 	err := cmd.Wait()
-	e := exit{id: cmd.Process.Pid, code: codeCannotRun}
+	e := keeper.Exit{ID: cmd.Process.Pid, Code: keeper.CodeCannotRun}
 	if state := cmd.ProcessState; state != nil {
-		e.code, e.signal = endOf(state)
+		e.Code, e.Signal = endOf(state)
 	} else if err == nil {
-		e.code = 0
+		e.Code = 0
 	}
 	if !m.send(e) {
 		return
@@ -113,7 +122,7 @@ func (m *members) wait(cmd *exec.Cmd) {
 	for {
 		starts := m.started.Load()
 		if m.group.empty() {
-			m.send(exit{none: true, starts: starts})
+			m.send(keeper.Exit{None: true, Starts: starts})
 			return
 		}
 		select {
@@ -124,7 +133,7 @@ func (m *members) wait(cmd *exec.Cmd) {
 	}
 }
 
-func (m *members) send(e exit) bool {
+func (m *members) send(e keeper.Exit) bool {
 	select {
 	case m.exits <- e:
 		return true

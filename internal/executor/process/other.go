@@ -4,7 +4,6 @@ package process
 
 import (
 	"context"
-	"errors"
 
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -12,11 +11,6 @@ import (
 
 // memoryDir is where folders of secrets would be made.
 const memoryDir = ""
-
-// inMemory refuses secrets that are files: no folder of this system is known to be in memory.
-func inMemory(string) error {
-	return errors.New("this system has no folder in memory for it; use a variable")
-}
 
 // Supervise returns: on this system an agent needs no supervisors.
 func Supervise() {}

@@ -24,8 +24,8 @@
 //
 // Secrets travel over the socket pair only, and into the environment of the steps or into files on a file system in memory.
 //
-// Goroutines: each workload has a pump, which alone calls its Output, a waiter for its supervisor, and an enforcer for kills
-// that are overdue. All of them have ended when Done is closed.
+// What the supervisor does for an attempt, and how its agent speaks with it, is package keeper's; so are the goroutines of a
+// workload.
 package process
 
 import (

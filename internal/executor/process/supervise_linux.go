@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/forgeyard/forgeyard/internal/executor/keeper"
 )
 
 // superviseArg is the argument by which an executable knows that it is to be a supervisor.
@@ -42,35 +44,12 @@ func supervise() int {
 		_, _ = fmt.Fprintf(os.Stderr, "%s: this is for the agent itself: %v\n", superviseArg, err)
 		return 2
 	}
-	agent := os.NewFile(fdAgent, "agent")
-	in := make(chan request)
-	go readRequests(agent, in)
-	first, ok := <-in
-	if !ok || first.Setup == nil {
-		return 2
-	}
-	out := make(chan report, reportsPerStep*len(first.Setup.Steps)+8)
-	written := make(chan struct{})
-	go writeReports(agent, out, written)
-
-	f := newFamily()
-	go f.reap()
-	out <- report{Ready: true}
-	a, err := newAlarm()
-	if err != nil {
-		return 2
-	}
-	newMachine(first.Setup, f, a, func(r report) { out <- r }).run(in, f.exits)
-	if first.Setup.SecretsDir != "" {
-		_ = os.RemoveAll(first.Setup.SecretsDir) // the agent removes it again, and reports what is in the way
-	}
-	close(out)
-	<-written
-	return 0
+	return keeper.Keep(os.NewFile(fdAgent, "agent"), func(*keeper.Plan) (keeper.System, <-chan keeper.Exit, error) {
+		f := newFamily()
+		go f.reap()
+		return f, f.exits, nil
+	}, nil)
 }
-
-// reportsPerStep bounds what is said about a step, so that a machine never waits for an agent that is stopped.
-const reportsPerStep = 5
 
 // becomeSupervisor sets up what the steps inherit, and what keeps them in.
 func becomeSupervisor() error {
@@ -97,33 +76,9 @@ func becomeSupervisor() error {
 	return nil
 }
 
-// readRequests hands on what the agent says, until it is gone. It ends with the process.
-func readRequests(agent *os.File, in chan<- request) {
-	defer close(in)
-	r := newMessages(agent)
-	for {
-		var q request
-		if r.next(&q) != nil {
-			return
-		}
-		in <- q
-	}
-}
-
-// writeReports tells the agent what there is, and goes on to take it in if nobody listens.
-func writeReports(agent *os.File, out <-chan report, written chan<- struct{}) {
-	defer close(written)
-	var gone error
-	for r := range out {
-		if gone == nil {
-			gone = writeMessage(agent, &r)
-		}
-	}
-}
-
 // family is everything that descends from this process.
 type family struct {
-	exits   chan exit
+	exits   chan keeper.Exit
 	started atomic.Uint64
 	wake    chan struct{} // a program was started
 
@@ -132,16 +87,20 @@ type family struct {
 	main int // id of the program that was started last
 }
 
-func newFamily() *family { return &family{exits: make(chan exit), wake: make(chan struct{}, 1)} }
+func newFamily() *family { return &family{exits: make(chan keeper.Exit), wake: make(chan struct{}, 1)} }
 
-func (f *family) starts() uint64 { return f.started.Load() }
+// Starts counts programs.
+func (f *family) Starts() uint64 { return f.started.Load() }
 
-// start runs a program in a session of its own, without a terminal, with nothing to read.
-func (f *family) start(argv []string, dir string, env []string) (int, error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return 0, fmt.Errorf("its folder %s is not there", dir)
-	}
-	path, err := lookPath(argv[0], dir, env)
+// Remarks has none.
+func (f *family) Remarks() []string { return nil }
+
+// AsStep has nothing to change: the steps have this process's rights.
+func (f *family) AsStep(act func()) { act() }
+
+// Start runs a program in a session of its own, without a terminal, with nothing to read.
+func (f *family) Start(argv []string, dir string, env []string) (int, error) {
+	path, err := keeper.LookPath(argv[0], dir, env)
 	if err != nil {
 		return 0, err
 	}
@@ -157,21 +116,7 @@ func (f *family) start(argv []string, dir string, env []string) (int, error) {
 	case f.wake <- struct{}{}:
 	default:
 	}
-	return pid, explain(argv[0], err)
-}
-
-// explain puts what execve says into words.
-func explain(name string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, syscall.ENOENT):
-		return fmt.Errorf("%s: %w, or the interpreter that it names is not", name, errNotFound)
-	case errors.Is(err, syscall.E2BIG):
-		return fmt.Errorf("%s: its arguments and environment are longer than this system allows (128 KiB for each); keep the script in a file", name)
-	default:
-		return fmt.Errorf("%s: %w", name, err)
-	}
+	return pid, keeper.Explain(argv[0], err)
 }
 
 // isMain reports whether a process that was reaped is the program that was started last. Nobody waits for the others:
@@ -191,20 +136,20 @@ func (f *family) reap() {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil: // ECHILD: nothing descends from this process
-			f.exits <- exit{none: true, starts: starts}
+			f.exits <- keeper.Exit{None: true, Starts: starts}
 			<-f.wake
 		case !f.isMain(pid):
 		case status.Signaled():
-			f.exits <- exit{id: pid, signal: int(status.Signal())}
+			f.exits <- keeper.Exit{ID: pid, Signal: int(status.Signal())}
 		default:
-			f.exits <- exit{id: pid, code: status.ExitStatus()}
+			f.exits <- keeper.Exit{ID: pid, Code: status.ExitStatus()}
 		}
 	}
 }
 
-// soft signals everything, and nothing that comes after: what a program starts in order to end well is not meant. So
+// Soft signals everything, and nothing that comes after: what a program starts in order to end well is not meant. So
 // everything is stopped first, until a look finds nobody new; a process that is stopped starts none.
-func (f *family) soft() {
+func (f *family) Soft() {
 	var stopped []proc
 	seen := map[proc]bool{}
 	for range maxStops {
@@ -232,7 +177,8 @@ func (f *family) soft() {
 // maxStops bounds the looks for new processes before a soft signal. Whoever escapes it has the grace like everybody.
 const maxStops = 20
 
-func (f *family) kill() {
+// Kill kills everything that one look finds.
+func (f *family) Kill() {
 	all, err := snapshot()
 	if err != nil {
 		return // it is tried again
@@ -240,4 +186,4 @@ func (f *family) kill() {
 	killAll(below(all, os.Getpid()))
 }
 
-var _ system = (*family)(nil)
+var _ keeper.System = (*family)(nil)

@@ -1,4 +1,4 @@
-package process
+package keeper
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 
 func TestAMessageIsReadInWhateverPiecesItComes(t *testing.T) {
 	step := uint16(7)
-	want := []request{{Go: &step}, {Stop: forge.CancelUser}, {Start: &start{Secrets: []secret{{Env: "A", Value: []byte("\xff\x00")}}}}}
+	want := []Request{{Go: &step}, {Stop: forge.CancelUser}, {Start: &Start{Secrets: []Secret{{Env: "A", Value: []byte("\xff\x00")}}}}}
 	var all bytes.Buffer
 	for i := range want {
 		if err := writeMessage(&all, &want[i]); err != nil {
@@ -23,11 +23,11 @@ func TestAMessageIsReadInWhateverPiecesItComes(t *testing.T) {
 	}
 	for size := 1; size < all.Len(); size++ {
 		m := newMessages(nil)
-		var got []request
+		var got []Request
 		for piece := all.Bytes(); len(piece) > 0; piece = piece[min(size, len(piece)):] {
 			m.feed(piece[:min(size, len(piece))])
 			for {
-				var q request
+				var q Request
 				ok, err := m.take(&q)
 				if err != nil {
 					t.Fatal(err)
@@ -47,10 +47,10 @@ func TestAMessageIsReadInWhateverPiecesItComes(t *testing.T) {
 func TestAMessageThatIsTooLongIsRefusedBeforeItIsRead(t *testing.T) {
 	m := newMessages(nil)
 	m.feed(binary.BigEndian.AppendUint32(nil, maxMessage+1))
-	if _, err := m.take(&request{}); !errors.Is(err, errMessage) {
+	if _, err := m.take(&Request{}); !errors.Is(err, errMessage) {
 		t.Errorf("take: %v", err)
 	}
-	big := request{Start: &start{Secrets: []secret{{Value: make([]byte, maxMessage)}}}}
+	big := Request{Start: &Start{Secrets: []Secret{{Value: make([]byte, maxMessage)}}}}
 	if err := writeMessage(io.Discard, &big); !errors.Is(err, errMessage) {
 		t.Errorf("write: %v", err)
 	}
@@ -63,7 +63,7 @@ func FuzzMessagesNeverPanicNorReadBeyondTheirBound(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text []byte) {
 		m := newMessages(bytes.NewReader(text))
 		for {
-			var q request
+			var q Request
 			if m.next(&q) != nil {
 				return
 			}

@@ -1,4 +1,4 @@
-package process
+package keeper
 
 import (
 	"fmt"
@@ -9,28 +9,13 @@ import (
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
-// memoryDir is where folders of secrets are made.
-const memoryDir = "/dev/shm"
-
-// inMemory checks that a folder is on no disk.
-func inMemory(dir string) error {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		return err
-	}
-	if s.Type != unix.TMPFS_MAGIC && s.Type != unix.RAMFS_MAGIC {
-		return fmt.Errorf("%s is on no file system in memory; mount a tmpfs there, or use variables", dir)
-	}
-	return nil
-}
-
 // timer is an alarm on the clock of deadlines, which runs while the machine sleeps.
 type timer struct {
 	file *os.File
 	c    chan struct{}
 }
 
-func newAlarm() (*timer, error) {
+func newTimer() (*timer, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("timer: %w", err)
@@ -54,9 +39,9 @@ func (t *timer) watch() {
 	}
 }
 
-func (t *timer) ring() <-chan struct{} { return t.c }
+func (t *timer) Ring() <-chan struct{} { return t.c }
 
-func (t *timer) set(at forge.Instant) {
+func (t *timer) Set(at forge.Instant) {
 	var when unix.ItimerSpec // zero stops the timer
 	if at != forge.Never {
 		when.Value = unix.NsecToTimespec(max(1, int64(at)))
@@ -70,4 +55,4 @@ func (t *timer) set(at forge.Instant) {
 	})
 }
 
-var _ alarm = (*timer)(nil)
+var _ Alarm = (*timer)(nil)

@@ -1,8 +1,7 @@
-package process
+package keeper
 
 import (
 	"errors"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
-// pump is the only caller of an attempt's Output. It reads the steps' pipes and the supervisor's reports. A step waits for
+// pump is the only caller of an attempt's Output. It reads the steps' pipes and the keeper's reports. A step waits for
 // its beginning to be in the log, and its end stands behind all that was in the pipes when it ended.
 type pump struct {
 	w       *workload
@@ -22,15 +21,16 @@ type pump struct {
 	since   forge.Instant
 	wall    forge.WallTime
 	steps   []forge.StepResult
+	found   map[uint16]Finding // by step
 	over    *executor.Outcome
 	began   forge.Instant
 }
 
 var streams = [3]forge.LogStream{1: forge.LogStdout, 2: forge.LogStderr}
 
-// pump runs until the supervisor is gone and all output is handed over.
+// pump runs until the keeper is gone and all output is handed over.
 func (w *workload) pump() {
-	p := &pump{w: w, current: -1}
+	p := &pump{w: w, current: -1, found: map[uint16]Finding{}}
 	for !p.closed[0] {
 		p.turn()
 	}
@@ -38,7 +38,7 @@ func (w *workload) pump() {
 	p.drain()
 	p.finish()
 	w.shut()
-	w.e.forget(w.order.Context.Attempt)
+	w.job.Over()
 	close(w.done)
 }
 
@@ -74,7 +74,7 @@ func (p *pump) output(i, most int) int {
 		p.closed[i] = true
 		return 0
 	}
-	p.w.order.Output.Write(streams[i], p.buf[:n])
+	p.w.job.Order.Output.Write(streams[i], p.buf[:n])
 	return n
 }
 
@@ -92,7 +92,7 @@ func (p *pump) drain() {
 	}
 }
 
-// reports takes in what the supervisor has said.
+// reports takes in what the keeper has said.
 func (p *pump) reports() {
 	n, err := unix.Read(p.w.fds[0], p.buf[:])
 	switch {
@@ -104,10 +104,10 @@ func (p *pump) reports() {
 	}
 	p.in.feed(p.buf[:n])
 	for {
-		var r report
+		var r Report
 		ok, err := p.in.take(&r)
 		if err != nil {
-			p.w.e.cfg.Log.Error("a supervisor speaks in riddles; its attempt is killed", "error", err)
+			p.w.job.Log.Error("a keeper speaks in riddles; its attempt is killed", "error", err)
 			p.closed[0] = true
 			p.w.Kill()
 			return
@@ -119,26 +119,29 @@ func (p *pump) reports() {
 	}
 }
 
-func (p *pump) report(r *report) {
-	out := p.w.order.Output
+func (p *pump) report(r *Report) {
+	out := p.w.job.Order.Output
 	switch {
 	case r.Ready:
-		out.Event(forge.Notice{Level: forge.LevelWarning, Text: warning})
+		if p.w.job.Warning != "" {
+			out.Event(forge.Notice{Level: forge.LevelWarning, Text: p.w.job.Warning})
+		}
 		close(p.w.ready)
 	case r.Running:
 		p.w.started <- nil
 	case r.Refused != nil:
-		p.w.started <- refused(r.Refused)
+		p.w.started <- r.Refused.Err()
 	case r.Starting != nil:
 		p.starting(*r.Starting)
 	case r.Finished != nil:
-		p.drain()
-		p.current = -1
-		p.steps = append(p.steps, *r.Finished)
-		out.Event(forge.StepFinished{Result: *r.Finished})
+		p.finished(r.Finished)
 	case r.Notice != "":
 		p.drain()
-		out.Event(forge.Notice{Level: forge.LevelError, Text: r.Notice})
+		level := forge.LevelError
+		if r.Hint {
+			level = forge.LevelNotice
+		}
+		out.Event(forge.Notice{Level: level, Text: r.Notice})
 	case r.Over != nil:
 		p.over = r.Over
 	}
@@ -150,15 +153,50 @@ func (p *pump) starting(step uint16) {
 	if p.began == 0 {
 		p.began = p.since
 	}
-	p.w.order.Output.Event(forge.StepStarted{Step: step})
-	if p.w.tell(&request{Go: &step}) != nil {
+	p.w.job.Order.Output.Event(forge.StepStarted{Step: step})
+	if p.w.tell(&Request{Go: &step}) != nil {
 		p.w.hasten()
 	}
 }
 
-// finish settles the outcome. A step whose end nobody saw ended with its supervisor.
+// finished passes the end of a step on, under the name that the host has for it.
+func (p *pump) finished(r *forge.StepResult) {
+	p.drain()
+	p.current = -1
+	f := p.w.host.Finished(*r)
+	for _, text := range f.Notices {
+		p.w.job.Order.Output.Event(forge.Notice{Level: forge.LevelWarning, Text: clip(text)})
+	}
+	if f.Class != 0 {
+		p.found[r.Index] = f
+		r.Class = f.Class
+	}
+	p.steps = append(p.steps, *r)
+	p.w.job.Order.Output.Event(forge.StepFinished{Result: *r})
+}
+
+// name puts what the host has found into an outcome: the class of each step, and that of the whole where such a step decided.
+func (p *pump) name(o *executor.Outcome) {
+	decided := false
+	for i := range o.Result.Steps {
+		step := &o.Result.Steps[i]
+		failed := step.Class != forge.Succeeded && !p.w.job.Order.Spec.Steps[step.Index].AllowFailure.Allows(step.Class, step.ExitCode)
+		f, found := p.found[step.Index]
+		if found {
+			step.Class = f.Class
+		}
+		if decides := failed && !decided; decides && found && (o.Result.Class == forge.ExitCode || o.Result.Class == forge.Signal) {
+			o.Result.Class, o.Result.Limit, o.Result.Peak = f.Class, f.Limit, f.Peak
+			o.Result.ExitCode, o.Result.Signal = 0, 0
+		}
+		decided = decided || failed
+	}
+}
+
+// finish settles the outcome. A step whose end nobody saw ended with its keeper.
 func (p *pump) finish() {
 	if p.over != nil {
+		p.name(p.over)
 		p.w.outcome = *p.over
 		return
 	}
@@ -169,22 +207,10 @@ func (p *pump) finish() {
 			Index: uint16(p.current), Class: o.Result.Class, Signal: o.Result.Signal, Start: p.wall, Duration: now.Sub(p.since),
 		}
 		o.Result.Steps = append(o.Result.Steps, last)
-		p.w.order.Output.Event(forge.StepFinished{Result: last})
+		p.w.job.Order.Output.Event(forge.StepFinished{Result: last})
 	}
 	if p.began != 0 {
 		o.Result.Duration = now.Sub(p.began)
 	}
 	p.w.outcome = o
-}
-
-// deadly is the signal that the supervisor died of, or 0.
-func (w *workload) deadly() uint8 {
-	if w.cmd.ProcessState == nil {
-		return 0
-	}
-	status, ok := w.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if !ok || !status.Signaled() {
-		return 0
-	}
-	return uint8(status.Signal())
 }

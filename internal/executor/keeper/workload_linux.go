@@ -1,9 +1,8 @@
-package process
+package keeper
 
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/watchdog"
 )
 
-// Bounds of the agent's patience with a supervisor.
+// Bounds of the agent's patience with a keeper.
 const (
 	tellPatience = 2 * time.Second        // for a message to leave
 	killPatience = 300 * time.Millisecond // for a kill to be carried out; less than the hard kill's lead on the deadline
@@ -21,20 +20,17 @@ const (
 
 // workload is one attempt as its agent sees it.
 type workload struct {
-	e          *Executor
-	order      executor.Order
-	cmd        *exec.Cmd
-	supervisor proc
-	conn       *os.File
-	reads      []*os.File      // stdout, stderr
-	fds        [3]int          // of conn and reads, as long as the pump runs
-	pipes      map[string]bool // the pipes, as /proc names them
+	job   Job
+	host  Host
+	conn  *os.File
+	reads []*os.File // stdout, stderr
+	fds   [3]int     // of conn and reads, as long as the pump runs
 
-	ready   chan struct{} // closed when the supervisor has its plan
+	ready   chan struct{} // closed when the keeper has its plan
 	started chan error    // the answer to Start
 	overdue chan struct{} // a kill was asked for
-	gone    chan struct{} // closed when the supervisor and everything below it is dead
-	exitErr error         // of the supervisor; read once gone is closed
+	gone    chan struct{} // closed when the host and everything below it is dead
+	death   Death         // of the host; read once gone is closed
 	done    chan struct{}
 
 	helpers sync.WaitGroup // wait and enforce
@@ -51,8 +47,8 @@ type workload struct {
 	outcome executor.Outcome // read once done is closed
 }
 
-// tell sends a message. Nothing is lost with one that cannot be sent: a supervisor that does not listen is dead or will be.
-func (w *workload) tell(q *request) error {
+// tell sends a message. Nothing is lost with one that cannot be sent: a keeper that does not listen is dead or will be.
+func (w *workload) tell(q *Request) error {
 	w.tellMu.Lock()
 	defer w.tellMu.Unlock()
 	if err := w.conn.SetWriteDeadline(time.Now().Add(tellPatience)); err != nil {
@@ -69,14 +65,14 @@ func (w *workload) Start(secrets []executor.Secret) error {
 	late := !w.dog.MayStart(clock.Boot())
 	w.mu.Unlock()
 	if again {
-		return setup(errors.New("it was started before"))
+		return Setup(errors.New("it was started before"))
 	}
 	if late {
 		w.Bite(false)
 		<-w.done
 		return executor.ErrTooLate
 	}
-	if err := w.tell(&request{Start: toSend(secrets)}); err != nil {
+	if err := w.tell(&Request{Start: ToSend(secrets)}); err != nil {
 		w.Kill()
 	}
 	select {
@@ -97,7 +93,8 @@ func (w *workload) MoveDeadline(deadline forge.Instant) {
 	w.mu.Lock()
 	w.dog.Move(deadline)
 	w.mu.Unlock()
-	_ = w.tell(&request{Move: deadline}) // else the attempt ends earlier
+	w.host.MoveDeadline(deadline)
+	_ = w.tell(&Request{Move: deadline}) // else the attempt ends earlier
 }
 
 // Stop ends the workload softly.
@@ -108,7 +105,7 @@ func (w *workload) Stop(reason forge.CancelReason) {
 	}
 	reason = w.stop
 	w.mu.Unlock()
-	if w.tell(&request{Stop: reason}) != nil {
+	if w.tell(&Request{Stop: reason}) != nil {
 		w.hasten()
 	}
 }
@@ -119,11 +116,11 @@ func (w *workload) Bite(soft bool) {
 	w.bitten = true
 	w.dog.Bite(clock.Boot())
 	w.mu.Unlock()
-	b := biteSoft
+	b := BiteSoft
 	if !soft {
-		b = biteHard
+		b = BiteHard
 	}
-	if w.tell(&request{Bite: b}) != nil || !soft {
+	if w.tell(&Request{Bite: b}) != nil || !soft {
 		w.hasten()
 	}
 }
@@ -133,7 +130,7 @@ func (w *workload) Kill() {
 	w.mu.Lock()
 	w.killed = true
 	w.mu.Unlock()
-	_ = w.tell(&request{Kill: true}) // else the enforcer does it
+	_ = w.tell(&Request{Kill: true}) // else the enforcer does it
 	w.hasten()
 }
 
@@ -162,17 +159,13 @@ func (w *workload) Close() error {
 	return nil
 }
 
-// wait waits for the supervisor's end. One that did not end by itself has left processes behind: they are killed.
+// wait waits for the host's end.
 func (w *workload) wait() {
-	w.exitErr = w.cmd.Wait()
-	if w.exitErr != nil {
-		w.e.cfg.Log.Warn("a supervisor ended before its attempt", "attempt", w.order.Context.Attempt, "error", w.exitErr)
-		w.e.sweep(func(attempt string) bool { return attempt == w.order.Context.Attempt.String() }, w.pipes)
-	}
+	w.death = w.host.Wait()
 	close(w.gone)
 }
 
-// enforce kills what a supervisor does not kill within killPatience of being told.
+// enforce kills what a keeper does not kill within killPatience of being told.
 func (w *workload) enforce() {
 	select {
 	case <-w.overdue:
@@ -183,20 +176,20 @@ func (w *workload) enforce() {
 	defer patience.Stop()
 	select {
 	case <-patience.C:
-		w.e.cfg.Log.Warn("a supervisor does not answer; its attempt is killed", "attempt", w.order.Context.Attempt)
-		killTree(w.supervisor)
+		w.job.Log.Warn("a keeper does not answer; its attempt is killed", "attempt", w.job.Order.Context.Attempt)
+		w.host.Kill()
 	case <-w.gone:
 	}
 }
 
-// died says how an attempt ended whose supervisor did not live to say so.
+// died says how an attempt ended whose keeper did not live to say so.
 func (w *workload) died(steps []forge.StepResult) executor.Outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	o := executor.Outcome{StopSeen: w.stop, Bitten: w.bitten || !w.dog.MayStart(clock.Boot())}
+	o := executor.Outcome{StopSeen: w.stop, Bitten: w.bitten || w.death.Bitten || !w.dog.MayStart(clock.Boot())}
 	o.Result = forge.Result{Class: forge.SandboxSetup, Steps: steps}
-	if number := w.deadly(); number != 0 {
-		o.Result.Class, o.Result.Signal = forge.Signal, number
+	if w.death.Signal != 0 {
+		o.Result.Class, o.Result.Signal = forge.Signal, w.death.Signal
 	}
 	switch {
 	case o.Bitten:
@@ -205,6 +198,8 @@ func (w *workload) died(steps []forge.StepResult) executor.Outcome {
 		o.Result.Class = stopClass(w.stop)
 	case w.killed:
 		o.Result.Class, o.Result.Signal = forge.Signal, killSignal
+	case w.death.Finding.Class != 0:
+		o.Result.Class, o.Result.Limit, o.Result.Peak = w.death.Finding.Class, w.death.Finding.Limit, w.death.Finding.Peak
 	}
 	return o
 }

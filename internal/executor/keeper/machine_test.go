@@ -1,4 +1,4 @@
-package process
+package keeper
 
 import (
 	"testing"
@@ -16,34 +16,36 @@ type puppet struct {
 	softs, kills int
 }
 
-func (p *puppet) start([]string, string, []string) (int, error) { p.n++; return int(p.n), nil }
-func (p *puppet) soft()                                         { p.softs++ }
-func (p *puppet) kill()                                         { p.kills++ }
-func (p *puppet) starts() uint64                                { return p.n }
+func (p *puppet) Start([]string, string, []string) (int, error) { p.n++; return int(p.n), nil }
+func (p *puppet) Soft()                                         { p.softs++ }
+func (p *puppet) Kill()                                         { p.kills++ }
+func (p *puppet) Starts() uint64                                { return p.n }
+func (p *puppet) Remarks() []string                             { return nil }
+func (p *puppet) AsStep(f func())                               { f() }
 
 // stage is a machine without a goroutine: the test feeds it event by event.
 type stage struct {
 	*testing.T
-	m    *machine
+	m    *Machine
 	sys  *puppet
-	said []report
+	said []Report
 }
 
-func newStage(t *testing.T, steps ...step) *stage {
+func newStage(t *testing.T, steps ...Step) *stage {
 	t.Helper()
 	s := &stage{T: t, sys: &puppet{}}
-	p := &plan{
+	p := &Plan{
 		Folder: t.TempDir(), Steps: steps, Run: time.Hour, Grace: time.Minute,
 		Policy: forge.DefaultLeasePolicy(), Deadline: clock.Boot().Add(time.Hour),
 	}
-	s.m = newMachine(p, s.sys, nil, func(r report) { s.said = append(s.said, r) })
+	s.m = NewMachine(p, s.sys, nil, func(r Report) { s.said = append(s.said, r) })
 	return s
 }
 
-func (s *stage) take(r request) { s.m.take(r); s.m.look(clock.Boot()) }
-func (s *stage) exit(e exit)    { s.m.exited(e); s.m.look(clock.Boot()) }
+func (s *stage) take(r Request) { s.m.take(r); s.m.look(clock.Boot()) }
+func (s *stage) exit(e Exit)    { s.m.exited(e); s.m.look(clock.Boot()) }
 
-func (s *stage) goStep(i uint16) { s.take(request{Go: &i}) }
+func (s *stage) goStep(i uint16) { s.take(Request{Go: &i}) }
 
 func (s *stage) ended(class forge.Class, steps int) executor.Outcome {
 	s.Helper()
@@ -57,12 +59,12 @@ func (s *stage) ended(class forge.Class, steps int) executor.Outcome {
 	return o
 }
 
-var plain = step{Argv: []string{"x"}, When: forge.WhenSuccess}
+var plain = Step{Argv: []string{"x"}, When: forge.WhenSuccess}
 
 func TestAStopThatComesBeforeAStepMayGoKeepsItFromRunning(t *testing.T) {
 	s := newStage(t, plain)
-	s.take(request{Start: &start{}})
-	s.take(request{Stop: forge.CancelUser})
+	s.take(Request{Start: &Start{}})
+	s.take(Request{Stop: forge.CancelUser})
 	s.goStep(0)
 	if o := s.ended(forge.Cancelled, 1); o.StopSeen != forge.CancelUser || s.sys.n != 0 {
 		t.Errorf("%+v, %d programs", o, s.sys.n)
@@ -71,12 +73,12 @@ func TestAStopThatComesBeforeAStepMayGoKeepsItFromRunning(t *testing.T) {
 
 func TestAStopThatComesWhenTheLastStepHasEndedIsNotSeen(t *testing.T) {
 	s := newStage(t, plain)
-	s.take(request{Start: &start{}})
+	s.take(Request{Start: &Start{}})
 	s.goStep(0)
-	s.exit(exit{id: 1})
-	s.take(request{Stop: forge.CancelUser})
-	s.take(request{Bite: biteSoft})
-	s.exit(exit{none: true, starts: 1})
+	s.exit(Exit{ID: 1})
+	s.take(Request{Stop: forge.CancelUser})
+	s.take(Request{Bite: BiteSoft})
+	s.exit(Exit{None: true, Starts: 1})
 	if o := s.ended(forge.Succeeded, 1); o.StopSeen != forge.CancelNone || o.Bitten {
 		t.Errorf("%+v", o)
 	}
@@ -84,24 +86,24 @@ func TestAStopThatComesWhenTheLastStepHasEndedIsNotSeen(t *testing.T) {
 
 func TestTheNewsThatNothingLivesCountsOnlyIfNothingWasStartedSince(t *testing.T) {
 	s := newStage(t, plain, plain)
-	s.take(request{Start: &start{}})
+	s.take(Request{Start: &Start{}})
 	s.goStep(0)
-	s.exit(exit{id: 1})
+	s.exit(Exit{ID: 1})
 	s.goStep(1)
-	s.exit(exit{none: true, starts: 1}) // found before the second step began
-	s.exit(exit{id: 2, code: 3})
+	s.exit(Exit{None: true, Starts: 1}) // found before the second step began
+	s.exit(Exit{ID: 2, Code: 3})
 	if s.m.over {
 		t.Fatal("it is over while something may live")
 	}
-	s.exit(exit{none: true, starts: 2})
+	s.exit(Exit{None: true, Starts: 2})
 	s.ended(forge.ExitCode, 2)
 }
 
 func TestAnOrphansEndIsNotTheStepsEnd(t *testing.T) {
 	s := newStage(t, plain)
-	s.take(request{Start: &start{}})
+	s.take(Request{Start: &Start{}})
 	s.goStep(0)
-	s.exit(exit{id: 99, code: 1})
+	s.exit(Exit{ID: 99, Code: 1})
 	if !s.m.running {
 		t.Error("the step was taken for ended")
 	}
@@ -109,7 +111,7 @@ func TestAnOrphansEndIsNotTheStepsEnd(t *testing.T) {
 
 func TestTheWordToGoForAnotherStepStartsNothing(t *testing.T) {
 	s := newStage(t, plain, plain)
-	s.take(request{Start: &start{}})
+	s.take(Request{Start: &Start{}})
 	s.goStep(1)
 	if s.sys.n != 0 {
 		t.Error("a program was started")
@@ -118,17 +120,17 @@ func TestTheWordToGoForAnotherStepStartsNothing(t *testing.T) {
 
 func TestTheEndOfTheAgentKillsAndStartsNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, plain, step{Argv: []string{"x"}, When: forge.WhenAlways})
-		s.m.alarm = newNaps()
-		in, exits := make(chan request), make(chan exit)
+		s := newStage(t, plain, Step{Argv: []string{"x"}, When: forge.WhenAlways})
+		s.m.alarm = NewNaps()
+		in, exits := make(chan Request), make(chan Exit)
 		ended := make(chan executor.Outcome)
-		go func() { ended <- s.m.run(in, exits) }()
+		go func() { ended <- s.m.Run(in, nil, exits) }()
 		first := uint16(0)
-		in <- request{Start: &start{}}
-		in <- request{Go: &first}
+		in <- Request{Start: &Start{}}
+		in <- Request{Go: &first}
 		close(in)
-		exits <- exit{id: 1, signal: 9}
-		exits <- exit{none: true, starts: 1}
+		exits <- Exit{ID: 1, Signal: 9}
+		exits <- Exit{None: true, Starts: 1}
 		<-ended
 		if s.sys.n != 1 || s.sys.kills == 0 {
 			t.Errorf("%d programs, %d kills", s.sys.n, s.sys.kills)
@@ -138,16 +140,16 @@ func TestTheEndOfTheAgentKillsAndStartsNothingMore(t *testing.T) {
 
 func TestAKillIsRepeatedUntilNothingLives(t *testing.T) {
 	s := newStage(t, plain)
-	s.take(request{Start: &start{}})
+	s.take(Request{Start: &Start{}})
 	s.goStep(0)
-	s.take(request{Kill: true})
+	s.take(Request{Kill: true})
 	for range 3 {
 		s.m.look(s.m.wake())
 	}
 	if s.sys.kills != 4 {
 		t.Errorf("%d kills", s.sys.kills)
 	}
-	s.exit(exit{id: 1, signal: 9})
-	s.exit(exit{none: true, starts: 1})
+	s.exit(Exit{ID: 1, Signal: 9})
+	s.exit(Exit{None: true, Starts: 1})
 	s.ended(forge.Signal, 1)
 }

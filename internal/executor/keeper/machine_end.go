@@ -1,4 +1,4 @@
-package process
+package keeper
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // stop ends the attempt softly for a reason. What has ended by itself, or is ending for another reason, stays so.
-func (m *machine) stop(now forge.Instant, reason forge.CancelReason) {
+func (m *Machine) stop(now forge.Instant, reason forge.CancelReason) {
 	if m.cause != 0 || m.natural || m.last {
 		return
 	}
@@ -31,35 +31,35 @@ func stopClass(reason forge.CancelReason) forge.Class {
 }
 
 // timedOut ends the attempt softly because all steps together took too long.
-func (m *machine) timedOut(now forge.Instant) {
+func (m *Machine) timedOut(now forge.Instant) {
 	m.outcome.Result.Limit = millis(m.plan.Run)
 	m.outcome.Result.Peak = millis(now.Sub(m.startedAt))
 	m.endSoftly(now, forge.TimedOut)
 }
 
 // endSoftly signals everything and gives it the spec's grace.
-func (m *machine) endSoftly(now forge.Instant, cause forge.Class) {
+func (m *Machine) endSoftly(now forge.Instant, cause forge.Class) {
 	m.end(cause)
 	m.soft(now)
 }
 
 // stepTimedOut ends one step softly, with everything that was left behind by those before.
-func (m *machine) stepTimedOut(now forge.Instant) {
+func (m *Machine) stepTimedOut(now forge.Instant) {
 	m.stepCause = forge.TimedOut
 	m.soft(now)
 }
 
-func (m *machine) soft(now forge.Instant) {
+func (m *Machine) soft(now forge.Instant) {
 	m.graceEnds = min(m.graceEnds, now.Add(m.plan.Grace))
 	m.signalled = m.signalled || m.running
 	if m.alive {
-		m.sys.soft()
+		m.sys.Soft()
 	}
 }
 
 // bitten ends the attempt for its deadline: what the watchdog signalled is lost. The watchdog itself says when the soft
 // signal has had its time.
-func (m *machine) bitten(hard bool) {
+func (m *Machine) bitten(hard bool) {
 	if m.natural {
 		m.hard() // it ended by itself; only what it left behind has to go
 		return
@@ -73,12 +73,12 @@ func (m *machine) bitten(hard bool) {
 	case hard || !m.started:
 		m.hard()
 	case m.alive:
-		m.sys.soft()
+		m.sys.Soft()
 	}
 }
 
 // end notes why the attempt ends early; the first reason counts. A step that waits for its beginning does not run.
-func (m *machine) end(cause forge.Class) {
+func (m *Machine) end(cause forge.Class) {
 	if m.cause == 0 && !m.natural {
 		m.cause = cause
 	}
@@ -90,13 +90,13 @@ func (m *machine) end(cause forge.Class) {
 }
 
 // hard kills everything, and lets nothing follow.
-func (m *machine) hard() {
+func (m *Machine) hard() {
 	m.last = true
 	m.kill()
 }
 
 // kill begins to kill everything.
-func (m *machine) kill() {
+func (m *Machine) kill() {
 	m.signalled = m.signalled || m.running
 	if !m.killing && m.alive {
 		m.killing, m.killAt, m.killPause = true, 0, 0
@@ -104,11 +104,11 @@ func (m *machine) kill() {
 }
 
 // exited takes news of processes in.
-func (m *machine) exited(e exit) {
+func (m *Machine) exited(e Exit) {
 	switch {
-	case e.none && e.starts == m.sys.starts():
+	case e.None && e.Starts == m.sys.Starts():
 		m.alive = false
-	case !e.none && m.running && e.id == m.main:
+	case !e.None && m.running && e.ID == m.main:
 		m.running = false
 		m.record(m.resultOf(e))
 		if m.stepCause != 0 && m.cause == 0 {
@@ -119,16 +119,16 @@ func (m *machine) exited(e exit) {
 }
 
 // resultOf says what the end of a step's program means.
-func (m *machine) resultOf(e exit) forge.StepResult {
-	r := forge.StepResult{ExitCode: uint8(e.code), Signal: uint8(e.signal)}
+func (m *Machine) resultOf(e Exit) forge.StepResult {
+	r := forge.StepResult{ExitCode: uint8(e.Code), Signal: uint8(e.Signal)}
 	switch {
 	case m.signalled && m.stepCause != 0:
 		r.Class = m.stepCause
 	case m.signalled:
 		r.Class = m.cause
-	case e.signal != 0:
+	case e.Signal != 0:
 		r.Class = forge.Signal
-	case e.code != 0:
+	case e.Code != 0:
 		r.Class = forge.ExitCode
 	default:
 		r.Class = forge.Succeeded
@@ -137,7 +137,7 @@ func (m *machine) resultOf(e exit) forge.StepResult {
 }
 
 // record completes and reports the result of the current step.
-func (m *machine) record(r forge.StepResult) {
+func (m *Machine) record(r forge.StepResult) {
 	r.Index = uint16(m.current)
 	r.Start, r.Duration = m.stepWall, clock.Boot().Sub(m.stepAt)
 	var limit, peak uint64
@@ -156,25 +156,31 @@ func (m *machine) record(r forge.StepResult) {
 			result.Class, result.ExitCode, result.Signal, result.Limit, result.Peak = r.Class, r.ExitCode, r.Signal, limit, peak
 		}
 	}
-	m.say(report{Finished: &r})
+	remarks := m.sys.Remarks()
+	for _, text := range remarks[:min(len(remarks), maxRemarks)] {
+		m.say(Report{Notice: clip(text), Hint: true})
+	}
+	m.say(Report{Finished: &r})
 }
 
 // measure holds a step's outputs to their bound.
-func (m *machine) measure(r forge.StepResult) (class forge.Class, limit, peak uint64) {
-	size, err := outputBytes(m.plan.Folder, r.Index, executor.MaxStepOutputs)
+func (m *Machine) measure(r forge.StepResult) (class forge.Class, limit, peak uint64) {
+	var size forge.Bytes
+	var err error
+	m.sys.AsStep(func() { size, err = outputBytes(m.plan.Folder, r.Index, executor.MaxStepOutputs) })
 	if err != nil {
-		m.say(report{Notice: clip("The step's outputs cannot be measured: " + err.Error())})
+		m.say(Report{Notice: clip("The step's outputs cannot be measured: " + err.Error())})
 	}
 	if size <= executor.MaxStepOutputs && err == nil {
 		return forge.Succeeded, 0, 0
 	}
-	m.say(report{Notice: fmt.Sprintf("The step wrote %d bytes of outputs or more; %d are allowed. Keep large results as files.",
+	m.say(Report{Notice: fmt.Sprintf("The step wrote %d bytes of outputs or more; %d are allowed. Keep large results as files.",
 		size, executor.MaxStepOutputs)})
 	return forge.OutputTooLarge, uint64(executor.MaxStepOutputs), uint64(size)
 }
 
 // finish says how it all ended. Nothing lives any more.
-func (m *machine) finish() {
+func (m *Machine) finish() {
 	m.over = true
 	r := &m.outcome.Result
 	if m.started {
@@ -189,8 +195,8 @@ func (m *machine) finish() {
 	if r.Class == 0 {
 		r.Class = forge.Succeeded
 	}
-	m.answer(report{Running: true}) // there was no step to run
-	m.say(report{Over: &m.outcome})
+	m.answer(Report{Running: true}) // there was no step to run
+	m.say(Report{Over: &m.outcome})
 }
 
 // killSignal is the number of the signal that cannot be handled.

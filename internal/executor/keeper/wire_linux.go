@@ -1,4 +1,4 @@
-package process
+package keeper
 
 import (
 	"encoding/binary"
@@ -8,11 +8,11 @@ import (
 	"io"
 )
 
-// maxMessage bounds a message between agent and supervisor: a specification, which has at most 1 MiB, in JSON, or all of
+// maxMessage bounds a message between agent and keeper: a specification, which has at most 1 MiB, in JSON, or all of
 // an attempt's secrets.
 const maxMessage = 16 << 20
 
-var errMessage = errors.New("message between agent and supervisor is malformed")
+var errMessage = errors.New("message between agent and keeper is malformed")
 
 // writeMessage sends a value: its length in four bytes, and JSON. What held the JSON is wiped, it may have held secrets.
 func writeMessage(w io.Writer, value any) error {

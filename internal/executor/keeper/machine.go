@@ -1,4 +1,4 @@
-package process
+package keeper
 
 import (
 	"errors"
@@ -10,46 +10,51 @@ import (
 	"github.com/forgeyard/forgeyard/internal/watchdog"
 )
 
-// system is what a machine does to processes. All of it belongs to the goroutine of the machine.
-type system interface {
-	// start starts the program of a step. Its end comes as an exit with the id that is returned.
-	start(argv []string, dir string, env []string) (id int, err error)
-	// soft asks every process of the attempt to end.
-	soft()
-	// kill kills every process of the attempt that it finds. Others may come up meanwhile: it is called until an exit says
+// System is what a machine does to processes. All of it belongs to the goroutine of the machine.
+type System interface {
+	// Start starts the program of a step. Its end comes as an Exit with the id that is returned. An error that is ErrNotFound
+	// says that there is no such program.
+	Start(argv []string, dir string, env []string) (id int, err error)
+	// Soft asks every process of the attempt to end.
+	Soft()
+	// Kill kills every process of the attempt that it finds. Others may come up meanwhile: it is called until an Exit says
 	// that nothing is left.
-	kill()
-	// starts counts the programs that were started.
-	starts() uint64
+	Kill()
+	// Starts counts the programs that were started.
+	Starts() uint64
+	// Remarks returns what a reader of the log should know about the step that has ended, at most maxRemarks of them count.
+	Remarks() []string
+	// AsStep runs f with a step's rights on files, and returns when f has.
+	AsStep(f func())
 }
 
-// exit is news of processes that ended.
-type exit struct {
-	id     int    // of a program that ended
-	code   int    // its exit code, or
-	signal int    // the signal that it died of
-	none   bool   // no process of the attempt is left
-	starts uint64 // with none: as many programs had been started before that was found
+// Exit is news of processes that ended.
+type Exit struct {
+	ID     int    // of a program that ended
+	Code   int    // its exit code, or
+	Signal int    // the signal that it died of
+	None   bool   // no process of the attempt is left
+	Starts uint64 // with None: as many programs had been started before that was found
 }
 
-// alarm calls at an instant.
-type alarm interface {
-	set(at forge.Instant)
-	ring() <-chan struct{}
+// Alarm calls at an instant.
+type Alarm interface {
+	Set(at forge.Instant)
+	Ring() <-chan struct{}
 }
 
-// machine decides what happens to one attempt's processes: which step runs, what ends it, and what that means. It runs in
-// the supervisor where there is one. One goroutine owns it.
+// Machine decides what happens to one attempt's processes: which step runs, what ends it, and what that means. It runs in
+// a process other than the agent where there can be one. One goroutine owns it.
 //
 //	waiting ─start─▶ between steps ⇄ a step runs ─▶ nothing left to run ─▶ killing what is left ─▶ over
 //
 // Two kinds of end reach into this: the end of a step (its time-out), after which steps may follow, and the end of the
 // attempt (cause), after which only the steps run that run always, and only within the grace.
-type machine struct {
-	plan   *plan
-	sys    system
-	say    func(report)
-	alarm  alarm
+type Machine struct {
+	plan   *Plan
+	sys    System
+	say    func(Report)
+	alarm  Alarm
 	dog    watchdog.Dog
 	secret []forge.EnvVar
 
@@ -80,20 +85,26 @@ type machine struct {
 	outcome executor.Outcome
 }
 
+// maxRemarks bounds what a system has to say about one step.
+const maxRemarks = 8
+
 // Bounds of the pause between two sweeps of a kill.
 const (
 	minKillPause = time.Millisecond
 	maxKillPause = 100 * time.Millisecond
 )
 
-func newMachine(p *plan, sys system, a alarm, say func(report)) *machine {
-	return &machine{plan: p, sys: sys, say: say, alarm: a, dog: watchdog.New(p.Policy, p.Deadline), graceEnds: forge.Never}
+// NewMachine returns a machine for a plan. It calls say from the goroutine that calls Run, with everything that its agent is
+// to be told.
+func NewMachine(p *Plan, sys System, a Alarm, say func(Report)) *Machine {
+	return &Machine{plan: p, sys: sys, say: say, alarm: a, dog: watchdog.New(p.Policy, p.Deadline), graceEnds: forge.Never}
 }
 
-// run goes on until everything is over. The end of in is the end of the agent.
-func (m *machine) run(in <-chan request, exits <-chan exit) executor.Outcome {
+// Run goes on until everything is over. The end of in is the end of the agent. more, which may be nil, has requests too, and
+// its end means nothing.
+func (m *Machine) Run(in, more <-chan Request, exits <-chan Exit) executor.Outcome {
 	for !m.over {
-		m.alarm.set(m.wake())
+		m.alarm.Set(m.wake())
 		select {
 		case r, ok := <-in:
 			if !ok {
@@ -103,16 +114,22 @@ func (m *machine) run(in <-chan request, exits <-chan exit) executor.Outcome {
 				break
 			}
 			m.take(r)
+		case r, ok := <-more:
+			if !ok {
+				more = nil
+				break
+			}
+			m.take(r)
 		case e := <-exits:
 			m.exited(e)
-		case <-m.alarm.ring():
+		case <-m.alarm.Ring():
 		}
 		m.look(clock.Boot())
 	}
 	return m.outcome
 }
 
-func (m *machine) take(r request) {
+func (m *Machine) take(r Request) {
 	now := clock.Boot()
 	switch {
 	case r.Start != nil:
@@ -125,7 +142,7 @@ func (m *machine) take(r request) {
 		m.stop(now, r.Stop)
 	case r.Bite != 0:
 		m.dog.Bite(now)
-		m.bitten(r.Bite == biteHard)
+		m.bitten(r.Bite == BiteHard)
 	case r.Kill:
 		m.end(forge.Signal)
 		m.hard()
@@ -133,7 +150,7 @@ func (m *machine) take(r request) {
 }
 
 // wake is when look wants to be called next.
-func (m *machine) wake() forge.Instant {
+func (m *Machine) wake() forge.Instant {
 	at := min(m.dog.Wake(), m.graceEnds)
 	if m.started && m.cause == 0 && !m.natural {
 		at = min(at, m.startedAt.Add(m.plan.Run))
@@ -148,10 +165,10 @@ func (m *machine) wake() forge.Instant {
 }
 
 // limit is the time-out of the step that runs, zero for none.
-func (m *machine) limit() time.Duration { return m.plan.Steps[m.current].Timeout }
+func (m *Machine) limit() time.Duration { return m.plan.Steps[m.current].Timeout }
 
 // look does what is due.
-func (m *machine) look(now forge.Instant) {
+func (m *Machine) look(now forge.Instant) {
 	switch m.dog.Step(now) {
 	case watchdog.Soft:
 		m.bitten(false)
@@ -171,14 +188,14 @@ func (m *machine) look(now forge.Instant) {
 		m.kill()
 	}
 	if m.killing && now >= m.killAt {
-		m.sys.kill()
+		m.sys.Kill()
 		m.killPause = min(max(minKillPause, 2*m.killPause), maxKillPause)
 		m.killAt = clock.Boot().Add(m.killPause)
 	}
 	m.settle()
 }
 
-func (m *machine) start(now forge.Instant, s *start) {
+func (m *Machine) start(now forge.Instant, s *Start) {
 	if m.started || m.last {
 		return
 	}
@@ -188,15 +205,16 @@ func (m *machine) start(now forge.Instant, s *start) {
 		return
 	}
 	var err error
-	if m.secret, err = place(m.plan.SecretsDir, s.Secrets); err != nil {
+	m.sys.AsStep(func() { m.secret, err = place(m.plan.SecretsDir, s.Secrets) })
+	if err != nil {
 		m.end(forge.SandboxSetup)
 		m.last = true
-		m.answer(report{Refused: &refusal{Class: forge.SandboxSetup, Text: err.Error()}})
+		m.answer(Report{Refused: &Refusal{Class: forge.SandboxSetup, Text: err.Error()}})
 	}
 }
 
 // answer answers the start, once.
-func (m *machine) answer(r report) {
+func (m *Machine) answer(r Report) {
 	if m.started && !m.answered {
 		m.answered = true
 		m.say(r)
@@ -204,14 +222,14 @@ func (m *machine) answer(r report) {
 }
 
 // tooLate refuses to start anything.
-func (m *machine) tooLate(now forge.Instant) {
+func (m *Machine) tooLate(now forge.Instant) {
 	m.dog.Bite(now)
 	m.bitten(true)
-	m.answer(report{Refused: &refusal{TooLate: true}})
+	m.answer(Report{Refused: &Refusal{TooLate: true}})
 }
 
 // settle does the next thing, if nothing is in the way of it.
-func (m *machine) settle() {
+func (m *Machine) settle() {
 	switch {
 	case m.over || m.running || m.awaiting || (m.killing && m.alive):
 		return
@@ -222,7 +240,7 @@ func (m *machine) settle() {
 	if !m.last && m.pick() {
 		m.awaiting = true
 		index := uint16(m.current)
-		m.say(report{Starting: &index})
+		m.say(Report{Starting: &index})
 		return
 	}
 	if m.cause == 0 {
@@ -238,7 +256,7 @@ func (m *machine) settle() {
 }
 
 // pick finds the next step that is to run.
-func (m *machine) pick() bool {
+func (m *Machine) pick() bool {
 	for ; m.next < len(m.plan.Steps); m.next++ {
 		if m.wanted(m.plan.Steps[m.next].When) {
 			m.current = m.next
@@ -249,7 +267,7 @@ func (m *machine) pick() bool {
 	return false
 }
 
-func (m *machine) wanted(when forge.When) bool {
+func (m *Machine) wanted(when forge.When) bool {
 	switch when {
 	case forge.WhenSuccess:
 		return !m.failed && m.cause == 0
@@ -261,7 +279,7 @@ func (m *machine) wanted(when forge.When) bool {
 }
 
 // release starts the step whose beginning is in the log.
-func (m *machine) release(now forge.Instant, index int) {
+func (m *Machine) release(now forge.Instant, index int) {
 	if !m.awaiting || index != m.current {
 		return
 	}
@@ -274,8 +292,8 @@ func (m *machine) release(now forge.Instant, index int) {
 		return
 	}
 	s := m.plan.Steps[index]
-	id, err := m.sys.start(s.Argv, s.Dir, m.plan.environ(uint16(index), m.secret))
-	m.answer(report{Running: true})
+	id, err := m.sys.Start(s.Argv, s.Dir, m.plan.environ(uint16(index), m.secret))
+	m.answer(Report{Running: true})
 	if err != nil {
 		m.unstartable(err)
 		return
@@ -284,22 +302,23 @@ func (m *machine) release(now forge.Instant, index int) {
 }
 
 // unstartable ends a step whose program cannot be run, with the codes that shells use.
-func (m *machine) unstartable(err error) {
-	code := uint8(codeCannotRun)
-	if errors.Is(err, errNotFound) {
+func (m *Machine) unstartable(err error) {
+	code := uint8(CodeCannotRun)
+	if errors.Is(err, ErrNotFound) {
 		code = codeNotFound
 	}
-	m.say(report{Notice: clip("The step's program cannot be run: " + err.Error())})
+	m.say(Report{Notice: clip("The step's program cannot be run: " + err.Error())})
 	m.record(forge.StepResult{Class: forge.ExitCode, ExitCode: code})
 }
 
 // What shells make of a program that cannot be run, and of one that is not there.
 const (
-	codeCannotRun = 126
+	CodeCannotRun = 126
 	codeNotFound  = 127
 )
 
-var errNotFound = errors.New("not found")
+// ErrNotFound says that there is no program of a name.
+var ErrNotFound = errors.New("not found")
 
 func clip(text string) string { return text[:min(len(text), forge.MaxNotice)] }
 

@@ -1,0 +1,128 @@
+package view_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/sandbox/roomtest"
+	"github.com/forgeyard/forgeyard/internal/sandbox/view"
+)
+
+func TestMain(m *testing.M) {
+	roomtest.Main(m, map[string]func(roomtest.Inside) error{"view": inView})
+}
+
+// order is what a test sends into a room.
+type order struct {
+	Plan   view.Plan
+	Script string // run by a shell as a step once the view is sealed
+	Before string // run by pid 1 before
+}
+
+// inView builds the view and runs the script in it as a step. The last of the files is the attempt's folder.
+func inView(in roomtest.Inside) error {
+	var o order
+	if err := json.Unmarshal(in.Arg, &o); err != nil {
+		return err
+	}
+	last := len(in.Files) - 1
+	root, err := view.Build(o.Plan, in.Files[:last])
+	if err != nil {
+		return err
+	}
+	if !root.Hidden() {
+		fmt.Println("hidepid is missing")
+	}
+	if err := root.Attach(in.Files[last]); err != nil {
+		return err
+	}
+	if err := root.Seal(); err != nil {
+		return err
+	}
+	cmd := exec.Command("/bin/sh", "-c", o.Script)
+	cmd.Dir = view.WorkDir
+	cmd.Env = []string{"PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + view.HomeDir, "TMPDIR=/tmp"}
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
+	if in.Mapped {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1000, Gid: 1000}}
+	}
+	return cmd.Run()
+}
+
+func options(t *testing.T, mapped bool) view.Options {
+	t.Helper()
+	own, err := view.Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return view.Options{Network: forge.NetworkNone, UID: 1000, GID: 1000, Mapped: mapped, HostNS: own}
+}
+
+// both runs a script as a step in a room of either kind and wants it to print the same lines.
+func both(t *testing.T, change func(*view.Options), script string, want ...string) {
+	t.Helper()
+	for _, kind := range []string{"mapped", "rootless"} {
+		t.Run(kind, func(t *testing.T) {
+			o := options(t, kind == "mapped")
+			if change != nil {
+				change(&o)
+			}
+			got := strings.TrimSpace(step(t, o, script))
+			if got != strings.Join(want, "\n") {
+				t.Errorf("the step printed\n%s\nand should have printed\n%s", got, strings.Join(want, "\n"))
+			}
+		})
+	}
+}
+
+func step(t *testing.T, o view.Options, script string) string {
+	t.Helper()
+	plan, err := view.New(view.Machine(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := roomtest.Folder(t)
+	var out string
+	if o.Mapped {
+		if err := os.Chown(dir, roomtest.MappedBase+1000, roomtest.MappedBase+1000); err != nil {
+			t.Skip("needs root, to map ids:", err)
+		}
+		files, err := view.Open(plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder, err := roomtest.Detached(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, folder)
+		defer func() {
+			for _, f := range files {
+				f.Close()
+			}
+		}()
+		out, err = roomtest.Mapped(t, "view", order{Plan: plan, Script: script}, files...)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return out
+	}
+	out, err = roomtest.Rootless(t, "view", order{Plan: plan, Script: script}, dir)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return out
+}
+
+func TestAStepSeesItsViewAndNothingElse(t *testing.T) {
+	both(
+		t, nil, `ls -d / /[!l]* | tr '\n' ' '; echo; id -un; pwd; ls /work /tmp`,
+		"/ /bin /dev /etc /opt /proc /run /sbin /sys /tmp /usr /var /work ", "forgeyard", "/work", "/tmp:", "", "/work:", "home", "tmp",
+	)
+}

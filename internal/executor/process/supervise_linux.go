@@ -1,13 +1,10 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -45,9 +42,8 @@ func supervise() int {
 		return 2
 	}
 	return keeper.Keep(os.NewFile(fdAgent, "agent"), func(*keeper.Plan) (keeper.System, <-chan keeper.Exit, error) {
-		f := newFamily()
-		go f.reap()
-		return f, f.exits, nil
+		f := family{keeper.NewChildren()}
+		return f, f.Exits(), nil
 	}, nil)
 }
 
@@ -77,79 +73,29 @@ func becomeSupervisor() error {
 }
 
 // family is everything that descends from this process.
-type family struct {
-	exits   chan keeper.Exit
-	started atomic.Uint64
-	wake    chan struct{} // a program was started
-
-	// mu is held while a program is started, so that its end is not taken for an orphan's before its id is known.
-	mu   sync.Mutex
-	main int // id of the program that was started last
-}
-
-func newFamily() *family { return &family{exits: make(chan keeper.Exit), wake: make(chan struct{}, 1)} }
-
-// Starts counts programs.
-func (f *family) Starts() uint64 { return f.started.Load() }
-
-// Remarks has none.
-func (f *family) Remarks() []string { return nil }
-
-// AsStep has nothing to change: the steps have this process's rights.
-func (f *family) AsStep(act func()) { act() }
+type family struct{ *keeper.Children }
 
 // Start runs a program in a session of its own, without a terminal, with nothing to read.
-func (f *family) Start(argv []string, dir string, env []string) (int, error) {
+func (f family) Start(argv []string, dir string, env []string) (int, error) {
 	path, err := keeper.LookPath(argv[0], dir, env)
 	if err != nil {
 		return 0, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{
+	return f.Fork(argv, path, &syscall.ProcAttr{
 		Dir: dir, Env: env, Files: []uintptr{fdNull, fdStdout, fdStderr},
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
-	f.main = pid
-	f.started.Add(1)
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-	return pid, keeper.Explain(argv[0], err)
 }
 
-// isMain reports whether a process that was reaped is the program that was started last. Nobody waits for the others:
-// there may be thousands.
-func (f *family) isMain(pid int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return pid == f.main
-}
+// Remarks has none.
+func (f family) Remarks() []string { return nil }
 
-// reap waits for every child there is, forever.
-func (f *family) reap() {
-	for {
-		starts := f.started.Load()
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, 0, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil: // ECHILD: nothing descends from this process
-			f.exits <- keeper.Exit{None: true, Starts: starts}
-			<-f.wake
-		case !f.isMain(pid):
-		case status.Signaled():
-			f.exits <- keeper.Exit{ID: pid, Signal: int(status.Signal())}
-		default:
-			f.exits <- keeper.Exit{ID: pid, Code: status.ExitStatus()}
-		}
-	}
-}
+// AsStep has nothing to change: the steps have this process's rights.
+func (f family) AsStep(act func()) { act() }
 
 // Soft signals everything, and nothing that comes after: what a program starts in order to end well is not meant. So
 // everything is stopped first, until a look finds nobody new; a process that is stopped starts none.
-func (f *family) Soft() {
+func (f family) Soft() {
 	var stopped []proc
 	seen := map[proc]bool{}
 	for range maxStops {
@@ -178,7 +124,7 @@ func (f *family) Soft() {
 const maxStops = 20
 
 // Kill kills everything that one look finds.
-func (f *family) Kill() {
+func (f family) Kill() {
 	all, err := snapshot()
 	if err != nil {
 		return // it is tried again
@@ -186,4 +132,4 @@ func (f *family) Kill() {
 	killAll(below(all, os.Getpid()))
 }
 
-var _ keeper.System = (*family)(nil)
+var _ keeper.System = family{}

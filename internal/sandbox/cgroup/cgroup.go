@@ -107,9 +107,3 @@ type Report struct {
 
 // Any says whether at least one resource can be bounded.
 func (r Report) Any() bool { return r.Memory.Given || r.CPU.Given || r.Pids.Given }
-
-// denied is a report in which nothing is given, for one reason.
-func denied(why, mend string) Report {
-	no := Grant{Why: why, Mend: mend}
-	return Report{Memory: no, Swap: no, CPU: no, Pids: no, Freeze: no}
-}

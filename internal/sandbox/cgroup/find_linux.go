@@ -1,7 +1,76 @@
 package cgroup
 
-// find looks for control groups in which this process may make groups.
-func find(cfg Config, mark string) hierarchy { panic("not yet") }
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
-// markOf makes the mark of an agent's state folder.
-func markOf(state string) (string, error) { panic("not yet") }
+	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	markBytes   = 6 // of the hash that is the mark
+	folderWord  = "forgeyard-"
+	agentSuffix = ".agent"
+)
+
+// find looks for control groups in which this process may make groups.
+func find(cfg Config, mark string) hierarchy {
+	if cgroups.IsCgroup2UnifiedMode() {
+		return findV2(cfg, mark)
+	}
+	return findV1(mark)
+}
+
+// markOf makes the mark of an agent's state folder: of its path, and of which file that is, so
+// that two containers that share a kernel and a habit differ.
+func markOf(state string) (string, error) {
+	path, err := filepath.Abs(state)
+	if err != nil {
+		return "", fmt.Errorf("state folder: %w", err)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return "", fmt.Errorf("state folder: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return "", fmt.Errorf("state folder %s: %w", path, err)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%d", path, st.Dev, st.Ino))
+	return hex.EncodeToString(sum[:markBytes]), nil
+}
+
+// folder is the name of the folder below which an agent's groups are.
+func folder(mark string) string { return folderWord + mark }
+
+// claim makes a folder in a cgroup, or finds that an earlier agent made it, and says whether
+// groups can be made below it. The parent must be a cgroup: a path that is computed from a
+// container's view may end elsewhere.
+func claim(dir string, magic int64) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(dir), &st); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Dir(dir), err)
+	}
+	if int64(st.Type) != magic {
+		return fmt.Errorf("%s is not a control group", filepath.Dir(dir))
+	}
+	err := os.Mkdir(dir, dirMode)
+	if errors.Is(err, fs.ErrExist) {
+		err = unix.Access(dir, unix.W_OK)
+	}
+	if err != nil {
+		return fmt.Errorf("no right to make groups in %s: %w", filepath.Dir(dir), err)
+	}
+	return nil
+}
+
+// denied is a report in which nothing is given, for one reason.
+func denied(why, mend string) Report {
+	no := Grant{Why: why, Mend: mend}
+	return Report{Memory: no, Swap: no, CPU: no, Pids: no, Freeze: no}
+}

@@ -29,6 +29,9 @@ type Group struct {
 	limits  Limits
 
 	killing sync.Mutex // held by the one that kills, so that nobody thaws what another froze
+
+	mu      sync.Mutex
+	refused *uint64 // forks refused before Kill refused them all; nil before that
 }
 
 // Name is the name that Make was given.
@@ -90,6 +93,11 @@ func (g *Group) usage() (Usage, error) {
 		u.PidsLimit = g.limits.Pids
 		err = g.countPids(&u)
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refused != nil {
+		u.PidsRefused = *g.refused
+	}
 	return u, err
 }
 
@@ -114,12 +122,18 @@ func (g *Group) dir(controller string) string {
 	return g.dirs[controller]
 }
 
-// create makes the folders and sets the limits.
+// create makes the folders and sets the limits. A folder that is there already was left by an
+// agent that died: Sweep takes it.
 func (g *Group) create(r *cgroups.Resources) error {
+	made := map[string]bool{}
 	for _, dir := range g.dirs {
-		if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, os.ErrExist) {
+		if made[dir] {
+			continue // Two controllers share one hierarchy.
+		}
+		if err := os.Mkdir(dir, dirMode); err != nil {
 			return err
 		}
+		made[dir] = true
 	}
 	err := g.manager.Set(r)
 	if errors.Is(err, unix.EINVAL) && r.CpuQuota != 0 {
@@ -131,17 +145,18 @@ func (g *Group) create(r *cgroups.Resources) error {
 	return err
 }
 
-// rmdir removes the folders, with what is below them.
+// rmdir removes the folders, with what is below them, up to the first that is in use.
 func (g *Group) rmdir() error {
-	var errs []error
 	for _, dir := range g.dirs {
-		errs = append(errs, cgroups.RemovePath(dir))
+		err := cgroups.RemovePath(dir)
+		if errors.Is(err, unix.EBUSY) {
+			return fmt.Errorf("%w: %w", ErrAlive, err)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	err := errors.Join(errs...)
-	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("%w: %w", ErrAlive, err)
-	}
-	return err
+	return nil
 }
 
 // resources turns limits into the library's terms, leaving out what is not given.

@@ -37,13 +37,13 @@ type Tree struct {
 	host hierarchy
 
 	mu     sync.Mutex
-	groups map[string]*Group // by name, those not yet removed
+	groups map[string]bool // names of those that are made and not yet removed
 }
 
 // hierarchy is what differs between the versions.
 type hierarchy struct {
 	report Report
-	roots  []string          // mount points, each once: where a sweep begins
+	roots  map[string]string // controller to its mount point: where a sweep begins
 	base   map[string]string // controller to the folder below which groups are made
 	manage func(dirs map[string]string, r *cgroups.Resources) (manager, error)
 }
@@ -72,7 +72,7 @@ func Open(cfg Config) (*Tree, Report) {
 	if !host.report.Any() {
 		return nil, host.report
 	}
-	return &Tree{log: log, mark: mark, host: host, groups: map[string]*Group{}}, host.report
+	return &Tree{log: log, mark: mark, host: host, groups: map[string]bool{}}, host.report
 }
 
 // Report is what Open said.
@@ -85,16 +85,14 @@ func (t *Tree) Make(name string, limits Limits) (*Group, error) {
 	if !plain(name) {
 		return nil, fmt.Errorf("%w: %q", ErrName, name)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, used := t.groups[name]; used {
-		return nil, fmt.Errorf("cgroup %s: %w", name, fs.ErrExist)
+	if !t.reserve(name) {
+		return nil, fmt.Errorf("make cgroup %s: %w", name, fs.ErrExist)
 	}
 	g, err := t.make(name, limits)
 	if err != nil {
+		t.forget(name)
 		return nil, fmt.Errorf("make cgroup %s: %w", name, err)
 	}
-	t.groups[name] = g
 	return g, nil
 }
 
@@ -122,9 +120,7 @@ func (t *Tree) Close() error {
 	if t == nil {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.groups) > 0 {
+	if t.inUse() {
 		return nil
 	}
 	var errs []error
@@ -134,6 +130,24 @@ func (t *Tree) Close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// reserve enters a name into the books, unless it is in them.
+func (t *Tree) reserve(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.groups[name] {
+		return false
+	}
+	t.groups[name] = true
+	return true
+}
+
+// inUse says whether a group is in the books.
+func (t *Tree) inUse() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.groups) > 0
 }
 
 // forget takes a removed group out of the books.

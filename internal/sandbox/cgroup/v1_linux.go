@@ -1,0 +1,92 @@
+package cgroup
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+
+	"github.com/opencontainers/cgroups"
+	cgroups1 "github.com/opencontainers/cgroups/fs"
+	"golang.org/x/sys/unix"
+)
+
+// controllersV1 are those that are used, in the order in which they are looked for. The
+// accounting of processor time may be mounted together with its limit, or not.
+var controllersV1 = []string{ctrlMemory, ctrlCPU, ctrlCPUAcct, ctrlPids, ctrlFreezer}
+
+// findV1 claims a folder in the hierarchy of each controller, below the cgroup in which this
+// process is, so that the limits of that one hold as well. On version 1 a cgroup may have
+// processes and children at once; the agent stays where it is.
+func findV1(mark string) hierarchy {
+	h := hierarchy{base: map[string]string{}, roots: map[string]string{}, manage: manageV1}
+	grants := map[string]Grant{}
+	for _, controller := range controllersV1 {
+		root, base, grant := claimV1(controller, mark)
+		if grants[controller] = grant; grant.Given {
+			h.roots[controller], h.base[controller] = root, base
+		}
+	}
+	h.report = Report{
+		Version: V1, Parent: filepath.Dir(h.base[ctrlMemory]),
+		Memory: grants[ctrlMemory], CPU: grants[ctrlCPU], Pids: grants[ctrlPids], Freeze: grants[ctrlFreezer],
+	}
+	h.report.Swap = swapV1(h.base[ctrlMemory], h.report.Memory)
+	if !h.report.Any() {
+		for _, base := range h.base {
+			_ = os.Remove(base)
+		}
+		h.report.Version, h.report.Parent = None, ""
+	}
+	return h
+}
+
+// claimV1 claims a folder for one controller, below the mount point that it answers.
+func claimV1(controller, mark string) (root, base string, grant Grant) {
+	root, _, err := cgroups.FindCgroupMountpointAndRoot("", controller)
+	own := ""
+	if err == nil {
+		own, err = cgroups.GetOwnCgroupPath(controller)
+	}
+	if err != nil {
+		return "", "", Grant{
+			Why:  fmt.Sprintf("the control group controller %q is not mounted: %v", controller, err),
+			Mend: fmt.Sprintf("mkdir -p /sys/fs/cgroup/%[1]s && mount -t cgroup -o %[1]s cgroup /sys/fs/cgroup/%[1]s", controller),
+		}
+	}
+	base = filepath.Join(own, folder(mark))
+	if err := claim(base, unix.CGROUP_SUPER_MAGIC); err != nil {
+		return "", "", Grant{
+			Why:  err.Error(),
+			Mend: fmt.Sprintf("run the agent as root, or give it a group of its own: mkdir -p %[1]s/forgeyard && chown -R %[2]s %[1]s/forgeyard, and start it in there", own, userName()),
+		}
+	}
+	return root, base, Grant{Given: true}
+}
+
+// swapV1 says whether the kernel counts swap.
+func swapV1(base string, memory Grant) Grant {
+	if !memory.Given {
+		return memory
+	}
+	if cgroups.PathExists(filepath.Join(base, "memory.memsw.limit_in_bytes")) {
+		return memory
+	}
+	return Grant{
+		Why:  "the kernel does not count swap, so that a limit of memory can be evaded by swapping",
+		Mend: "boot with swapaccount=1, or swapoff -a",
+	}
+}
+
+// manageV1 is the library's manager for folders of version 1.
+func manageV1(dirs map[string]string, r *cgroups.Resources) (manager, error) {
+	return cgroups1.NewManager(&cgroups.Cgroup{Resources: r}, dirs)
+}
+
+// userName is who runs this, for a command that the reader can copy.
+func userName() string {
+	if who, err := user.Current(); err == nil {
+		return who.Username
+	}
+	return fmt.Sprint(os.Getuid())
+}

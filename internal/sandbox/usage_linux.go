@@ -12,8 +12,8 @@ import (
 func (b *Box) Usage(ctx context.Context) (cgroup.Usage, error) {
 	_ = ctx
 	select {
-	case <-b.done:
-		return b.end.Usage, nil
+	case <-b.Done():
+		return b.End().Usage, nil
 	default:
 		return cgroup.Usage{}, errors.New("sandbox: is being built")
 	}

@@ -2,24 +2,82 @@
 
 package confine
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
 
-// Apply confines this process and all that it will start. Without an error every wall stands that the kernel has and that is
-// not switched off; with one the process must end.
-func Apply(w Walls) error { return errors.New("not yet") }
+	"golang.org/x/sys/unix"
+)
 
-// AsStep runs f on a thread whose file accesses are those of a step, so that pid 1 can make files for steps without rights
-// over theirs. f must not start processes or goroutines that outlive it.
-func AsStep(uid, gid int, f func() error) error { return errors.New("not yet") }
+// ErrNotInside says that walls were to be built around a process that is not pid 1 of a sandbox.
+var ErrNotInside = errors.New("confine: refused outside of pid 1 of a sandbox")
 
-// Feature is something of the kernel that a wall needs.
-type Feature struct {
-	Name  string // the sandbox level where there is one of that name: "seccomp", "landlock", "user-namespace", …
-	Have  bool
-	Grade int    // Landlock's ABI; else 0
-	Why   string // why it is missing, as a sentence
-	Mend  string // a command that mends it; "" where none does
+var prepared atomic.Bool
+
+// Prepare builds what does not depend on an order, so that a sandbox can wait ready: all but the loss of pid 1's own
+// capabilities, which it needs to attach the attempt's folder, and the walls that forbid that. Apply prepares what is not.
+func Prepare(w Walls) error {
+	if os.Getpid() != 1 {
+		return ErrNotInside
+	}
+	if err := prepare(w); err != nil {
+		return fmt.Errorf("confine: %w", err)
+	}
+	prepared.Store(true)
+	return nil
 }
 
-// Probe asks this kernel which walls it can build. It changes nothing.
-func Probe() []Feature { return nil }
+func prepare(w Walls) error {
+	if !w.Switches.off(DefenceLimits) {
+		if err := limit(w.Processes); err != nil {
+			return err
+		}
+	}
+	if !w.Switches.off(DefenceUndumpable) {
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return fmt.Errorf("keep this process's memory to itself: %w", err)
+		}
+	}
+	if !w.Switches.off(DefenceCapabilities) {
+		return bound()
+	}
+	return nil
+}
+
+// Apply confines this process and all that it will start, for good. Without an error every wall stands that the kernel has
+// and that is not switched off; with one the process must end.
+func Apply(w Walls) error {
+	if os.Getpid() != 1 {
+		return ErrNotInside
+	}
+	if !prepared.Load() {
+		if err := Prepare(w); err != nil {
+			return err
+		}
+	}
+	for _, wall := range []struct {
+		defence string
+		build   func(Walls) error
+	}{
+		{DefenceCapabilities, drop},
+		{DefenceNoNewPrivs, noNewPrivs},
+		{DefenceLandlock, landlocked},
+		{DefenceSeccomp, filtered},
+	} {
+		if w.Switches.off(wall.defence) {
+			continue
+		}
+		if err := wall.build(w); err != nil {
+			return fmt.Errorf("confine: %w", err)
+		}
+	}
+	return nil
+}
+
+func noNewPrivs(Walls) error {
+	return prctl("set no_new_privs", unix.PR_SET_NO_NEW_PRIVS, 1, 0)
+}
+
+func filtered(Walls) error { return load(product()) }

@@ -1,0 +1,53 @@
+//go:build linux
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// What pid 1 keeps in a user namespace with ids of its own: to give steps their id, and to end them.
+const kept = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL
+
+// Bits of PR_SET_SECUREBITS, each with its lock: being root gives no capabilities at exec, none can be made ambient, none
+// are kept across a change of id, and a change of id takes them.
+const securebits = 1<<0 | 1<<1 | 1<<3 | 1<<5 | 1<<6 | 1<<7
+
+const (
+	ambientClearAll = 4
+	lastCapability  = 63 // that fits the kernel's sets
+)
+
+// bound empties the sets that steps would get capabilities from. It needs CAP_SETPCAP.
+func bound() error {
+	if err := prctl("clear ambient capabilities", unix.PR_CAP_AMBIENT, ambientClearAll, 0); err != nil {
+		return err
+	}
+	for c := uintptr(0); c <= lastCapability; c++ {
+		have, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) {
+			break // one past the kernel's last
+		}
+		if err != nil {
+			return fmt.Errorf("read the bounding set: %w", err)
+		}
+		if have == 0 {
+			continue
+		}
+		if err := prctl("take a capability out of the bounding set", unix.PR_CAPBSET_DROP, c, 0); err != nil {
+			return err
+		}
+	}
+	return prctl("lock the secure bits", unix.PR_SET_SECUREBITS, securebits, 0)
+}
+
+// drop leaves this process what it needs to keep steps.
+func drop(w Walls) error {
+	if w.Mapped {
+		return capset(kept)
+	}
+	return capset(0)
+}

@@ -1,0 +1,163 @@
+//go:build linux
+
+package confine
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// The filter is a program that the kernel runs at each system call:
+//
+//	other architecture, or x32                → ENOSYS
+//	a call with a rule                        → its tests, each of which ends in a verdict
+//	a call in a run of allowed numbers        → allowed
+//	absent, or newer than everything we know  → ENOSYS
+//	else                                      → EPERM
+//
+// go-seccomp-bpf gives the numbers of calls. Its own assembler of policies is not used: after a rule whose tests fail it goes
+// on to compare the numbers of other calls with the argument that is in the accumulator, which lets callers choose an
+// argument that is the number of an allowed call. Here a rule never goes on.
+
+// Offsets in what the kernel shows of a call, on little-endian machines.
+const (
+	offNumber = 0
+	offArch   = 4
+	offArgs   = 16
+	argBytes  = 8
+)
+
+const x32Bit = 0x40000000
+
+// filter assembles the program for an architecture, by Go's name of it.
+func filter(goarch string, t tables) ([]bpf.Instruction, error) {
+	info, err := arch.GetInfo(goarch)
+	if err != nil {
+		return nil, fmt.Errorf("no table of system calls for %s: %w", goarch, err)
+	}
+	refuse := func(e unix.Errno) bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)} }
+	program := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: offArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
+		refuse(unix.ENOSYS),
+		bpf.LoadAbsolute{Off: offNumber, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: min(x32Bit, newest(info)+1), SkipTrue: 1},
+		refuse(unix.ENOSYS),
+	}
+	for _, r := range t.ruled {
+		if number, ok := info.SyscallNames[r.name]; ok {
+			program = append(program, ruleFor(uint32(number), r)...)
+		}
+	}
+	for _, number := range numbers(info, t.absent) {
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, refuse(unix.ENOSYS))
+	}
+	for _, run := range runs(numbers(info, t.allowed)) {
+		program = append(
+			program,
+			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: run[0], SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: run[1], SkipTrue: 1},
+			bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
+		)
+	}
+	return append(program, refuse(unix.EPERM)), nil
+}
+
+// tables are the data of a filter.
+type tables struct {
+	allowed, absent []string
+	ruled           []rule
+}
+
+func product() tables { return tables{allowed: allowed, absent: absent, ruled: ruled} }
+
+// ruleFor tests one call and ends in a verdict for it.
+func ruleFor(number uint32, r rule) []bpf.Instruction {
+	var body []bpf.Instruction
+	for _, c := range r.cases {
+		body = append(body, caseFor(c)...)
+	}
+	body = append(body, bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(r.refusal)})
+	// The way past the body may be longer than a conditional jump reaches.
+	return append([]bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: number, SkipTrue: 1},
+		bpf.Jump{Skip: uint32(len(body))},
+	}, body...)
+}
+
+// caseFor allows the call if all tests hold, and goes on to what follows if one does not.
+func caseFor(c cond) []bpf.Instruction {
+	const perTest = 3
+	var code []bpf.Instruction
+	for i, t := range c {
+		past := uint8((len(c)-i-1)*perTest + 1) // the tests that are left, and the verdict
+		jump := bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: t.want, SkipTrue: past}
+		if t.not {
+			jump.Cond = bpf.JumpEqual
+		}
+		code = append(
+			code,
+			bpf.LoadAbsolute{Off: offArgs + argBytes*t.arg, Size: 4},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: t.mask},
+			jump,
+		)
+	}
+	return append(code, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW})
+}
+
+// numbers are those that an architecture gives to names, sorted.
+func numbers(info *arch.Info, names []string) []uint32 {
+	var known []uint32
+	for _, name := range names {
+		if number, ok := info.SyscallNames[name]; ok {
+			known = append(known, uint32(number))
+		}
+	}
+	slices.Sort(known)
+	return known
+}
+
+// runs joins neighbours into first and last number.
+func runs(sorted []uint32) [][2]uint32 {
+	var joined [][2]uint32
+	for _, n := range sorted {
+		if last := len(joined) - 1; last >= 0 && joined[last][1]+1 == n {
+			joined[last][1] = n
+			continue
+		}
+		joined = append(joined, [2]uint32{n, n})
+	}
+	return joined
+}
+
+// newest is the highest number that the tables know. A call above it is younger than our lists: its callers fall back as on
+// an older kernel.
+func newest(info *arch.Info) uint32 {
+	highest := 0
+	for number := range info.SyscallNumbers {
+		highest = max(highest, number)
+	}
+	return uint32(highest)
+}
+
+// load installs the filter on every thread of this process, for good.
+func load(t tables) error {
+	program, err := filter(runtime.GOARCH, t)
+	if err != nil {
+		return err
+	}
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return fmt.Errorf("assemble the filter of system calls: %w", err)
+	}
+	code := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		code[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	return install(code)
+}

@@ -1,0 +1,57 @@
+//go:build linux
+
+package confine
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// limits are the same for every attempt, whatever the machine's own are. Those of memory and time are the control group's and
+// the deadline's.
+type limits struct {
+	what       int
+	name       string
+	soft, hard uint64
+}
+
+const unlimited = unix.RLIM_INFINITY
+
+var fixed = []limits{
+	{unix.RLIMIT_CORE, "core", 0, 0},
+	{unix.RLIMIT_NOFILE, "nofile", 1024, 524_288},
+	{unix.RLIMIT_STACK, "stack", 8 << 20, unlimited},
+	{unix.RLIMIT_MEMLOCK, "memlock", 8 << 20, 8 << 20},
+	{unix.RLIMIT_MSGQUEUE, "msgqueue", 819_200, 819_200},
+	{unix.RLIMIT_SIGPENDING, "sigpending", 16_384, 16_384},
+	{unix.RLIMIT_NICE, "nice", 0, 0},
+	{unix.RLIMIT_RTPRIO, "rtprio", 0, 0},
+	{unix.RLIMIT_FSIZE, "fsize", unlimited, unlimited},
+	{unix.RLIMIT_DATA, "data", unlimited, unlimited},
+	{unix.RLIMIT_AS, "as", unlimited, unlimited},
+	{unix.RLIMIT_CPU, "cpu", unlimited, unlimited},
+	{unix.RLIMIT_LOCKS, "locks", unlimited, unlimited},
+}
+
+// limit sets the fixed limits, as far as the hard ones that this process came with allow, and one on processes if there is
+// one.
+func limit(processes uint64) error {
+	all := fixed
+	if processes > 0 {
+		all = append(all[:len(all):len(all)], limits{unix.RLIMIT_NPROC, "nproc", processes, processes})
+	}
+	for _, l := range all {
+		var now syscall.Rlimit
+		if err := syscall.Getrlimit(l.what, &now); err != nil {
+			return fmt.Errorf("read the limit %s: %w", l.name, err)
+		}
+		hard := min(l.hard, now.Max)
+		// By package syscall: the Go runtime raises nofile for itself, and gives children the old one unless told so here.
+		if err := syscall.Setrlimit(l.what, &syscall.Rlimit{Cur: min(l.soft, hard), Max: hard}); err != nil {
+			return fmt.Errorf("set the limit %s: %w", l.name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package confine_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/sandbox/confine"
+	"github.com/forgeyard/forgeyard/internal/sandbox/roomtest"
+	"github.com/forgeyard/forgeyard/internal/sandbox/view"
+)
+
+func TestMain(m *testing.M) {
+	roomtest.Main(m, map[string]func(roomtest.Inside) error{"walls": inWalls, "pid 1": pidOne})
+}
+
+type order struct {
+	Plan  view.Plan
+	Walls confine.Walls
+	Argv  []string // run as a step
+}
+
+func stand(in roomtest.Inside) (order, error) {
+	var o order
+	if err := json.Unmarshal(in.Arg, &o); err != nil {
+		return o, err
+	}
+	last := len(in.Files) - 1
+	root, err := view.Build(o.Plan, in.Files[:last])
+	if err != nil {
+		return o, err
+	}
+	err = errors.Join(confine.Prepare(o.Walls), root.Attach(in.Files[last]), root.Seal())
+	if err != nil {
+		return o, err
+	}
+	return o, confine.Apply(o.Walls)
+}
+
+// inWalls runs a command as a step behind all walls.
+func inWalls(in roomtest.Inside) error {
+	o, err := stand(in)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(o.Argv[0], o.Argv[1:]...)
+	cmd.Dir = view.WorkDir
+	cmd.Env = []string{
+		"PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + view.HomeDir, "TMPDIR=/tmp",
+		"GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "LANG=C.UTF-8",
+	}
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
+	if in.Mapped {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 1000, Gid: 1000}}
+	}
+	return cmd.Run()
+}
+
+// pidOne prints what is left of pid 1 itself.
+func pidOne(in roomtest.Inside) error {
+	if _, err := stand(in); err != nil {
+		return err
+	}
+	err := confine.AsStep(1000, 1000, func() error {
+		return os.WriteFile(filepath.Join(view.SecretsDir, "token"), []byte("x"), 0o400)
+	})
+	if err != nil {
+		return err
+	}
+	status, err := os.ReadFile("/proc/thread-self/status")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(status)) {
+		for _, want := range []string{"Cap", "NoNewPrivs", "Seccomp:"} {
+			if strings.HasPrefix(line, want) {
+				fmt.Print(line)
+			}
+		}
+	}
+	return nil
+}
+
+// kinds runs a test in a room of either kind.
+func kinds(t *testing.T, test func(t *testing.T, mapped bool)) {
+	for _, kind := range []string{"mapped", "rootless"} {
+		t.Run(kind, func(t *testing.T) { test(t, kind == "mapped") })
+	}
+}
+
+// behind runs a room's function behind all walls and returns what it printed.
+func behind(t *testing.T, room string, mapped bool, argv ...string) (string, error) {
+	t.Helper()
+	own, err := view.Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := view.New(view.Machine(), view.Options{Network: forge.NetworkNone, UID: 1000, GID: 1000, Mapped: mapped, HostNS: own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := order{Plan: plan, Walls: confine.DefaultWalls(mapped), Argv: argv}
+	dir := roomtest.Folder(t)
+	if !mapped {
+		return roomtest.Rootless(t, room, o, dir)
+	}
+	if err := os.Chown(dir, roomtest.MappedBase+1000, roomtest.MappedBase+1000); err != nil {
+		t.Skip("needs root, to map ids:", err)
+	}
+	files, err := view.Open(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := roomtest.Detached(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, folder)
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	return roomtest.Mapped(t, room, o, files...)
+}
+
+func shell(t *testing.T, mapped bool, script string) string {
+	t.Helper()
+	out, err := behind(t, "walls", mapped, "/bin/sh", "-ec", script)
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return out
+}

@@ -1,52 +1,307 @@
 package sandbox
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
 
-	"github.com/forgeyard/forgeyard/internal/forge"
+	"golang.org/x/sys/unix"
+
+	"github.com/forgeyard/forgeyard/internal/sandbox/cgroup"
+	"github.com/forgeyard/forgeyard/internal/sandbox/packet"
 )
 
+// closePatience is how long a launcher that was told to end may take before it is killed.
+const closePatience = 10 * time.Second
+
 // Launcher makes sandboxes. Its methods may be called from several goroutines at once.
-type Launcher struct{}
+type Launcher struct {
+	cfg     Config
+	process *process
+	report  Report
+	ready   chan error    // takes one value, the launcher's answer to its configuration
+	ended   chan struct{} // closed when the launcher has ended and every box is done
+	helpers sync.WaitGroup
+
+	mu    sync.Mutex
+	boxes map[uint64]*Box
+	last  uint64
+	gone  bool // the launcher has ended, or is about to
+}
 
 // Open ends what an earlier launcher on the same state folder has left, starts one, and builds the first sandbox, so that
-// an error says that none can be built here. The caller closes it.
+// an error says that none can be built here. The caller closes it. ctx bounds the opening alone.
 func Open(ctx context.Context, cfg Config) (*Launcher, error) {
-	_, _ = ctx, cfg
-	return nil, errors.New("sandbox: is being built")
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	lock, err := takeLock(ctx, cfg.State)
+	if err != nil {
+		return nil, err
+	}
+	l := &Launcher{cfg: cfg, ready: make(chan error, 1), ended: make(chan struct{}), boxes: map[uint64]*Box{}}
+	l.process, err = start(cfg.Rootless, lock)
+	if err := errors.Join(err, lock.Close()); err != nil { // the launcher's duplicate keeps it
+		return nil, err
+	}
+	l.helpers.Go(l.listen)
+	l.helpers.Go(l.complain)
+	if err := l.configure(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// configure tells the launcher how to be, and waits until it is.
+func (l *Launcher) configure(ctx context.Context) error {
+	c := &l.cfg
+	err := l.process.conn.Send(&Request{Configure: &Configure{
+		State: c.State, View: c.View, Pool: c.Pool, Slots: c.Slots, UIDBase: c.UIDBase, Rootless: c.Rootless,
+		NoCgroups: c.NoCgroups, Switches: c.Switches, Agent: os.Getpid(),
+	}})
+	if err != nil {
+		return fmt.Errorf("configure the launcher: %w", err)
+	}
+	select {
+	case err := <-l.ready:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the first sandbox: %w", context.Cause(ctx))
+	}
 }
 
 // Report says which walls this machine gives.
-func (l *Launcher) Report() Report { return Report{} }
+func (l *Launcher) Report() Report { return l.report }
+
+// Ended closes when the launcher has ended, by Close or by itself, and every box is done.
+func (l *Launcher) Ended() <-chan struct{} { return l.ended }
 
 // SetView changes what sandboxes see from now on. Those that wait are made anew.
-func (l *Launcher) SetView(ctx context.Context, view View) error { _, _ = ctx, view; return nil }
+func (l *Launcher) SetView(view View) error {
+	if err := view.check(); err != nil {
+		return err
+	}
+	return l.process.conn.Send(&Request{View: &view})
+}
 
 // Make makes a sandbox whose guest runs. The caller keeps its own descriptors of the files and closes them. An error is a
 // *SetupError; then nothing of the sandbox is alive. ctx bounds the making, not the sandbox.
 func (l *Launcher) Make(ctx context.Context, o *Order) (*Box, error) {
-	_, _ = ctx, o
-	return nil, errors.New("sandbox: is being built")
+	request, err := l.request(o)
+	if err != nil {
+		return nil, &SetupError{Err: err}
+	}
+	guest, err := guestFile(o.Guest)
+	if err != nil {
+		return nil, &SetupError{Err: err}
+	}
+	defer func() { _ = guest.Close() }()
+	b, err := l.add()
+	if err != nil {
+		return nil, &SetupError{Err: err}
+	}
+	request.ID = b.id
+	if err := l.process.conn.Send(&Request{Make: request}, o.Keeper, o.Stdout, o.Stderr, guest); err != nil {
+		l.remove(b.id)
+		return nil, &SetupError{Err: errors.Join(ErrEnded, err)}
+	}
+	select {
+	case err = <-b.made:
+	case <-ctx.Done():
+		b.Kill()
+		if err = <-b.made; err == nil {
+			<-b.done
+		}
+		err = &SetupError{Err: context.Cause(ctx)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
-// Close kills every sandbox and ends the launcher.
-func (l *Launcher) Close() error { return nil }
+// request checks an order and puts it into words.
+func (l *Launcher) request(o *Order) (*MakeRequest, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	folder, err := filepath.EvalSymlinks(o.Folder)
+	if err != nil {
+		return nil, err
+	}
+	return &MakeRequest{
+		Name: o.Name, Folder: folder, Network: o.Network, Limits: o.Limits, Policy: o.Policy, Deadline: o.Deadline, Need: o.Need,
+	}, nil
+}
 
-// Box is a sandbox. Its methods may be called from several goroutines at once and at any time.
-type Box struct{}
+// guestFile is a file in memory, because the bytes may be too many for a packet.
+func guestFile(content []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("file in memory: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "guest")
+	if _, err := f.Write(content); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
 
-// MoveDeadline passes a later deadline on, to the launcher and to the guest.
-func (b *Box) MoveDeadline(deadline forge.Instant) { _ = deadline }
+func (l *Launcher) add() (*Box, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.gone {
+		return nil, ErrEnded
+	}
+	l.last++
+	b := &Box{launcher: l, id: l.last, made: make(chan error, 1), done: make(chan struct{}), usage: make(chan cgroup.Usage, 1)}
+	l.boxes[b.id] = b
+	return b, nil
+}
 
-// Kill ends all of it at once.
-func (b *Box) Kill() {}
+// remove takes a box out of the list, and returns it.
+func (l *Launcher) remove(id uint64) *Box {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.boxes[id]
+	delete(l.boxes, id)
+	return b
+}
 
-// Done closes when nothing of it is alive and its control group is gone.
-func (b *Box) Done() <-chan struct{} { return nil }
+func (l *Launcher) box(id uint64) *Box {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.boxes[id]
+}
 
-// End says how it ended. It may be called once Done is closed.
-func (b *Box) End() End { return End{} }
+// tell says something that has no effect on a launcher that has ended: then everything ends anyway.
+func (l *Launcher) tell(r *Request) { _ = l.process.conn.Send(r) }
 
-// Pid is the host's id of its pid 1.
-func (b *Box) Pid() int { return 0 }
+// listen takes what the launcher says, until it has ended, and ends what it has left.
+func (l *Launcher) listen() {
+	defer close(l.ended)
+	for {
+		var a Answer
+		files, err := l.process.conn.Receive(&a)
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) {
+				l.log(slog.LevelError, "the launcher of sandboxes is not understood", "error", err)
+			}
+			break
+		}
+		packet.CloseFiles(l.hear(&a, files))
+	}
+	l.abandon()
+}
+
+// hear takes one answer, and returns the files that it had no use for.
+func (l *Launcher) hear(a *Answer, files []*os.File) []*os.File {
+	switch {
+	case a.Ready != nil:
+		l.report = *a.Ready
+		l.readied(nil)
+	case a.Failed != "":
+		l.readied(errors.New(a.Failed))
+	case a.Made != nil:
+		if b := l.box(a.Made.ID); b != nil && b.pidfd == nil && len(files) == 1 {
+			b.pid, b.pidfd, files = a.Made.Pid, files[0], nil
+			b.made <- nil
+		}
+	case a.Refused != nil:
+		if b := l.remove(a.Refused.ID); b != nil && b.pidfd == nil {
+			b.made <- a.Refused.err()
+		}
+	case a.Ended != nil:
+		if b := l.remove(a.Ended.ID); b != nil && b.pidfd != nil {
+			b.finish(a.Ended.End)
+		}
+	case a.Used != nil:
+		if b := l.box(a.Used.ID); b != nil {
+			b.used(a.Used.Usage)
+		}
+	case a.Notice != "":
+		l.log(slog.LevelWarn, "launcher of sandboxes", "says", a.Notice)
+	}
+	return files
+}
+
+func (l *Launcher) readied(err error) {
+	select {
+	case l.ready <- err:
+	default:
+	}
+}
+
+// err turns a refusal into an error.
+func (r *Refused) err() error {
+	e := &SetupError{Level: r.Level, Err: errors.New(r.Text)}
+	switch {
+	case r.NoSlot:
+		e.Err = ErrNoSlot
+	case r.NoDisk:
+		e.Err = fmt.Errorf("%s: %w", r.Text, unix.ENOSPC)
+	}
+	return e
+}
+
+// abandon ends the launcher, if it has not, and every box that it said nothing about.
+func (l *Launcher) abandon() {
+	l.mu.Lock()
+	l.gone = true
+	left := l.boxes
+	l.boxes = map[uint64]*Box{}
+	l.mu.Unlock()
+	_ = l.process.conn.Close() // which ends it
+	killer := time.AfterFunc(closePatience, func() { _ = l.process.cmd.Process.Kill() })
+	err := l.process.cmd.Wait()
+	killer.Stop()
+	if err != nil {
+		l.log(slog.LevelError, "the launcher of sandboxes has ended", "error", err)
+	}
+	for _, b := range left {
+		b.orphaned()
+	}
+	l.readied(ErrEnded)
+}
+
+// complain hands on what the launcher's runtime prints, which it does only when it breaks.
+func (l *Launcher) complain() {
+	defer func() { _ = l.process.stderr.Close() }()
+	r := bufio.NewReaderSize(l.process.stderr, 4<<10)
+	for range maxComplaints {
+		line, err := r.ReadString('\n')
+		if line != "" {
+			l.log(slog.LevelError, "launcher of sandboxes", "prints", line)
+		}
+		if err != nil {
+			return
+		}
+	}
+	_, _ = io.Copy(io.Discard, r)
+}
+
+// maxComplaints bounds the lines of a launcher that breaks.
+const maxComplaints = 200
+
+func (l *Launcher) log(level slog.Level, text string, args ...any) {
+	if l.cfg.Log != nil {
+		l.cfg.Log.Log(context.Background(), level, text, args...)
+	}
+}
+
+// Close kills every sandbox, waits until all are done, and ends the launcher. It may be called more than once.
+func (l *Launcher) Close() error {
+	l.mu.Lock()
+	l.gone = true
+	l.mu.Unlock()
+	err := l.process.conn.CloseWrite()
+	l.helpers.Wait()
+	return err
+}

@@ -43,6 +43,19 @@ type Missing struct {
 	Mend  string // a command or a setting; "" where nothing can be done
 }
 
+// Sorry says why a wall is missing.
+func (r *Report) Sorry(l Level) string {
+	for _, m := range r.Missing {
+		switch {
+		case m.Level == l && m.Mend != "":
+			return string(l) + ": " + m.Why + " (" + m.Mend + ")"
+		case m.Level == l:
+			return string(l) + ": " + m.Why
+		}
+	}
+	return string(l) + ": this machine does not give it"
+}
+
 // Has reports whether the machine gives a wall.
 func (r *Report) Has(l Level) bool {
 	for _, have := range r.Levels {

@@ -67,7 +67,7 @@ type Config struct {
 
 // Order is what one sandbox is made for.
 type Order struct {
-	Name     string // letters, digits, "-" and "_", at most MaxName: of the control group, and in messages
+	Name     string // letters, digits and hyphens, at most MaxName: of the control group, and in messages
 	Folder   string // of the attempt, absolute; it holds the folders home and tmp
 	Network  forge.Network
 	Limits   Limits

@@ -21,12 +21,12 @@ import (
 
 // Bounds of one packet.
 const (
-	MaxBytes = 96 << 10
-	MaxFiles = 8
+	MaxBytes = 160 << 10
+	MaxFiles = 240
 )
 
 // bufferBytes is asked for what is on its way, so that a packet of MaxBytes fits.
-const bufferBytes = 4 * MaxBytes
+const bufferBytes = 2 * MaxBytes
 
 // ErrMalformed says that what came is no packet, or not the one that was expected.
 var ErrMalformed = errors.New("a packet between processes of the sandbox is malformed")
@@ -79,6 +79,21 @@ func New(fd int, name string) (*Conn, error) {
 
 // Close ends the connection; the peer reads io.EOF. What waits in Send or Receive returns with an error.
 func (c *Conn) Close() error { return c.file.Close() }
+
+// CloseWrite ends what this end sends: the peer reads io.EOF, and can still send.
+func (c *Conn) CloseWrite() error {
+	var serr error
+	if err := c.raw.Control(func(fd uintptr) { serr = unix.Shutdown(int(fd), unix.SHUT_WR) }); err != nil {
+		if errors.Is(err, os.ErrClosed) {
+			return nil
+		}
+		return err
+	}
+	if errors.Is(serr, unix.ENOTCONN) { // the peer has ended
+		return nil
+	}
+	return serr
+}
 
 // Send sends a value and duplicates of files. It waits while the peer has too much to read.
 func (c *Conn) Send(value any, files ...*os.File) error {

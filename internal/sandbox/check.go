@@ -1,0 +1,78 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
+
+// check fills in defaults and refuses what cannot be.
+func (c *Config) check() error {
+	if os.Geteuid() != 0 {
+		c.Rootless = true
+	}
+	if c.UIDBase == 0 {
+		c.UIDBase = DefaultUIDBase
+	}
+	if c.Slots == 0 {
+		c.Slots = DefaultSlots
+	}
+	switch {
+	case !filepath.IsAbs(c.State):
+		return fmt.Errorf("the state folder of the launcher, %q, is not an absolute path", c.State)
+	case c.Slots < 1 || c.Slots > MaxSlots:
+		return fmt.Errorf("%d slots for sandboxes; 1 to %d can be", c.Slots, MaxSlots)
+	case c.Pool < 0 || c.Pool > MaxPool:
+		return fmt.Errorf("%d sandboxes that wait; 0 to %d can be", c.Pool, MaxPool)
+	case !c.Rootless && uint64(c.UIDBase)+uint64(Ranges(c.Slots, c.Pool))*SlotIDs > 1<<32-1:
+		return fmt.Errorf("%d sandboxes with %d ids each do not fit above id %d", Ranges(c.Slots, c.Pool), SlotIDs, c.UIDBase)
+	case !c.Rootless && c.UIDBase < SlotIDs:
+		return fmt.Errorf("ids from %d on are those of the host's users; take a higher base", c.UIDBase)
+	}
+	return c.View.check()
+}
+
+// Ranges is how many sandboxes there can be at one moment: those that run, those that wait, those that waited with an older
+// view and are ending, and the first one.
+func Ranges(slots, pool int) int { return slots + 2*pool + 1 }
+
+func (v *View) check() error {
+	if len(v.ReadOnly) > MaxMounts || len(v.Path) > MaxMounts || len(v.Hide) > MaxMounts {
+		return fmt.Errorf("a view with %d mounts and %d folders for PATH; at most %d", len(v.ReadOnly), len(v.Path), MaxMounts)
+	}
+	for _, m := range v.ReadOnly {
+		if !filepath.IsAbs(m.Source) || (m.Target != "" && !filepath.IsAbs(m.Target)) {
+			return fmt.Errorf("a view shows %q as %q; both must be absolute paths", m.Source, m.Target)
+		}
+	}
+	for _, dir := range v.Path {
+		if !filepath.IsAbs(dir) {
+			return fmt.Errorf("a view has %q in PATH, which is not an absolute path", dir)
+		}
+	}
+	return nil
+}
+
+func (o *Order) check() error {
+	switch {
+	case !names.MatchString(o.Name):
+		return fmt.Errorf("%q cannot be the name of a sandbox", o.Name)
+	case !filepath.IsAbs(o.Folder):
+		return fmt.Errorf("the folder of a sandbox, %q, is not an absolute path", o.Folder)
+	case !o.Network.Valid():
+		return errors.New("an order without a network")
+	case o.Keeper == nil || o.Stdout == nil || o.Stderr == nil:
+		return errors.New("an order without its files")
+	case len(o.Guest) > MaxGuest:
+		return fmt.Errorf("%d bytes for the guest, at most %d", len(o.Guest), MaxGuest)
+	case o.Deadline == 0 || o.Deadline == forge.Never:
+		return errors.New("an order without a deadline")
+	}
+	return nil
+}

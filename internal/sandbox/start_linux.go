@@ -1,0 +1,68 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/forgeyard/forgeyard/internal/sandbox/packet"
+)
+
+// process is a launcher that was started.
+type process struct {
+	cmd    *exec.Cmd
+	conn   *packet.Conn
+	stderr *os.File // what its runtime has to say when it breaks
+}
+
+// start starts a launcher in a session and a mount namespace of its own, which makes its mounts end with it. It gets the lock.
+func start(rootless bool, lock *os.File) (*process, error) {
+	conn, other, err := packet.Pair("launcher")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = other.Close() }()
+	stderr, stderrEnd, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	defer func() { _ = stderrEnd.Close() }()
+	p := &process{conn: conn, stderr: stderr, cmd: &exec.Cmd{
+		Path: "/proc/self/exe", Args: []string{"forgeyard", LauncherArg}, Dir: "/", Env: []string{},
+		Stderr: stderrEnd, ExtraFiles: []*os.File{other, lock}, SysProcAttr: attributes(rootless),
+	}}
+	if err := p.cmd.Start(); err != nil {
+		return nil, errors.Join(explain(rootless, err), conn.Close(), stderr.Close())
+	}
+	return p, nil
+}
+
+// attributes are those of a launcher. As root it keeps its ids; else it is root of a user namespace with one id, which lets it
+// make mounts and further namespaces.
+func attributes(rootless bool) *syscall.SysProcAttr {
+	if !rootless {
+		return &syscall.SysProcAttr{Setsid: true, Unshareflags: syscall.CLONE_NEWNS} // and makes all mounts private
+	}
+	return &syscall.SysProcAttr{
+		Setsid: true, Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
+	}
+}
+
+// explain says what keeps a launcher from starting.
+func explain(rootless bool, err error) error {
+	switch {
+	case rootless && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOSPC)):
+		return fmt.Errorf("this user may not make user namespaces here: %w; allow it (sysctl user.max_user_namespaces, "+
+			"kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0), or run the agent as root", err)
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("root may not make a mount namespace here: %w; a container around the agent needs the capability SYS_ADMIN", err)
+	default:
+		return fmt.Errorf("start the launcher: %w", err)
+	}
+}

@@ -177,7 +177,9 @@ func (in *inside) network() error {
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr); err != nil {
 		return fmt.Errorf("loopback: %w", err)
 	}
-	in.names, err = lookup.Listen(lookup.Address)
+	if in.names, err = lookup.Listen(lookup.Address); err != nil && err.Error() == "not yet" {
+		in.names, err = nil, nil
+	}
 	return err
 }
 

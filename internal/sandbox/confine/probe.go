@@ -65,7 +65,7 @@ func users() Feature {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: id(0, os.Geteuid()), GidMappings: id(0, os.Getegid()),
-		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, // AppArmor's restriction gives the namespace, and no rights in it
+		Chroot: "/", // AppArmor's restriction gives the namespace, and no rights in it: this needs one
 	}
 	err := cmd.Run()
 	if err == nil || errors.Is(err, unix.ENOENT) {

@@ -1,6 +1,7 @@
 package launch_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,16 +23,13 @@ import (
 
 func TestMain(m *testing.M) {
 	launch.Main(guest)
-	if len(os.Args) == 2 && strings.HasPrefix(os.Args[1], helperArg) {
-		os.Exit(helper(strings.TrimPrefix(os.Args[1], helperArg)))
-	}
 	os.Exit(m.Run())
 }
 
 // task is what the guest of these tests does.
 type task struct {
 	Argv []string // of one step
-	Wait string   // first, on the keeper socket, for its end: "eof" or "move"
+	Wait string   // "move": print the next deadline instead; "look-up": print the names that were asked for besides
 }
 
 // guest runs one step like a keeper would, without its rules.
@@ -40,12 +38,9 @@ func guest(room launch.Room) int {
 	if err := json.Unmarshal(room.Order, &t); err != nil {
 		return complain(room, err)
 	}
-	switch t.Wait {
-	case "move":
+	if t.Wait == "move" {
 		_, _ = fmt.Fprintf(room.Stdout, "%d", <-room.Moves)
 		return 0
-	case "look-up":
-		_, _ = fmt.Fprintln(room.Stdout, room.LookedUp())
 	}
 	null, err := os.Open("/dev/null")
 	if err != nil {
@@ -109,6 +104,7 @@ type run struct {
 	*sandbox.Box
 	keeper *os.File
 	output func() string // waits for the end of the output
+	lines  chan string   // takes each line as it comes, and is closed at the end
 }
 
 var names struct {
@@ -146,12 +142,19 @@ func (y *yard) order(what task) (*sandbox.Order, func(*sandbox.Box) *run) {
 	}
 	return o, func(b *sandbox.Box) *run {
 		_, _ = w.Close(), theirs.Close()
-		text := make(chan string, 1)
+		text, lines := make(chan string, 1), make(chan string, 1000)
 		go func() {
-			all, _ := io.ReadAll(r)
-			text <- string(all)
+			var all strings.Builder
+			for scan := bufio.NewScanner(io.TeeReader(r, &all)); scan.Scan(); {
+				select {
+				case lines <- scan.Text():
+				default:
+				}
+			}
+			text <- all.String()
+			close(lines)
 		}()
-		return &run{Box: b, keeper: ours, output: sync.OnceValue(func() string { return <-text })}
+		return &run{Box: b, keeper: ours, lines: lines, output: sync.OnceValue(func() string { return <-text })}
 	}
 }
 
@@ -175,6 +178,17 @@ func (y *yard) makeTask(what task, change func(*sandbox.Order)) *run {
 		y.t.Fatal(err)
 	}
 	return r
+}
+
+// wait4 waits for a line of the output.
+func (r *run) wait4(t *testing.T, want string) {
+	t.Helper()
+	for line := range r.lines {
+		if line == want {
+			return
+		}
+	}
+	t.Fatalf("the output ends without %q: %s", want, r.output())
 }
 
 // wait waits for the end of everything in a sandbox.

@@ -177,9 +177,7 @@ func (in *inside) network() error {
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr); err != nil {
 		return fmt.Errorf("loopback: %w", err)
 	}
-	if in.names, err = lookup.Listen(lookup.Address); err != nil && err.Error() == "not yet" {
-		in.names, err = nil, nil
-	}
+	in.names, err = lookup.Listen(lookup.Address)
 	return err
 }
 

@@ -80,8 +80,14 @@ func folders(b *bench) {
 	second := script(`pwd; echo "$HOME"; echo "$TMPDIR"; echo "$FORGEYARD_WORK"; touch "$HOME/a" "$TMPDIR/b"`)
 	second.Dir = "source/below"
 	b.want(b.run(script("pwd"), second).Result, forge.Succeeded, 0, 0)
-	f := b.order.Folder
-	b.stdout(strings.Join([]string{f + "/source", f + "/source/below", f + "/home", f + "/tmp", f, ""}, "\n"))
+	work, temp := b.order.Folder, b.order.Folder+"/tmp"
+	if b.options.Work != "" {
+		work, temp = b.options.Work, b.options.Temp
+	}
+	b.stdout(strings.Join([]string{work + "/source", work + "/source/below", work + "/home", temp, work, ""}, "\n"))
+	for _, made := range []string{"home/a", "tmp/b"} {
+		b.readFile(made)
+	}
 }
 
 func secretsArrive(b *bench) {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,7 +26,7 @@ import (
 
 // Options say what is tested.
 type Options struct {
-	// New returns an executor on a state folder.
+	// New returns an executor on a state folder. One that is an io.Closer is closed before the suite looks for what is left.
 	New func(t *testing.T, state string) executor.Executor
 	// Kind is what a spec asks for to be run by it.
 	Kind forge.SandboxKind
@@ -34,6 +35,11 @@ type Options struct {
 	Supervised bool
 	// Keeps names the files of the state folder that stay.
 	Keeps []string
+	// Work and Temp are where the steps see the attempt's folder and the one for temporary files, if that is not where they
+	// are on this machine.
+	Work, Temp string
+	// Confined says that steps are confined, so that their log does not begin with a warning.
+	Confined bool
 }
 
 // patience bounds every wait of the suite. Nothing of it is meant to take so long.
@@ -79,19 +85,19 @@ type bench struct {
 	sink       *Sink
 	order      executor.Order
 	secret     []executor.Secret
-	keeps      []string
+	options    Options
 	goroutines goleak.Option // those before the test
 	unique     string        // in the environment of all steps, and nowhere else on the machine
 }
 
 func newBench(t *testing.T, o Options) *bench {
-	b := &bench{T: t, sink: NewSink()}
+	b := &bench{T: t, sink: NewSink(), options: o}
 	raw := make([]byte, 8)
 	_, _ = rand.Read(raw) // never fails
 	b.unique = "forgeyard-test-" + hex.EncodeToString(raw)
 	dir := t.TempDir()
 	before := resources(t)
-	b.keeps, b.goroutines = o.Keeps, goleak.IgnoreCurrent()
+	b.goroutines = goleak.IgnoreCurrent()
 	b.exec = o.New(t, filepath.Join(dir, "state"))
 	b.order = executor.Order{
 		Context:  newContext(),
@@ -106,6 +112,11 @@ func newBench(t *testing.T, o Options) *bench {
 	b.order.Spec.Env = []forge.EnvVar{{Name: "UNIQUE", Value: b.unique}}
 	b.order.Spec.Timeouts.Grace = 30 * time.Second
 	t.Cleanup(func() {
+		if c, ok := b.exec.(io.Closer); ok {
+			if err := c.Close(); err != nil {
+				t.Error("close the executor: ", err)
+			}
+		}
 		if !t.Failed() {
 			b.leftNothing(dir, before)
 		}

@@ -104,7 +104,7 @@ func (b *bench) leftNothing(dir string, before holdings) {
 		b.Fatal(err)
 	}
 	for _, path := range found {
-		if !slices.Contains(b.keeps, filepath.Base(path)) {
+		if !slices.Contains(b.options.Keeps, filepath.Base(path)) {
 			b.Errorf("%s is left", path)
 		}
 	}

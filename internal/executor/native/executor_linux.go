@@ -1,0 +1,135 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/forgeyard/forgeyard/internal/executor"
+	"github.com/forgeyard/forgeyard/internal/executor/keeper"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/sandbox"
+)
+
+// Executor runs attempts in sandboxes. It may be used by several goroutines at once.
+type Executor struct {
+	cfg      Config
+	launcher *sandbox.Launcher
+	close    func() error
+	report   sandbox.Report
+	path     []string // PATH of steps
+
+	mu   sync.Mutex
+	live map[forge.AttemptID]bool
+}
+
+// Open returns an executor on a state folder, on which no other process may have one at the same time. It ends what
+// earlier ones have left there, and builds a first sandbox: an error says why none can be built on this machine. ctx
+// bounds the opening alone. The caller closes it.
+func Open(ctx context.Context, cfg Config) (*Executor, error) {
+	if !filepath.IsAbs(cfg.State) {
+		return nil, fmt.Errorf("state folder %q: give an absolute path", cfg.State)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := os.MkdirAll(cfg.State, 0o700); err != nil {
+		return nil, fmt.Errorf("state folder of the sandboxes: %w", err)
+	}
+	view := viewOf(&cfg)
+	launcher, err := sandbox.Open(ctx, sandbox.Config{
+		State: cfg.State, View: view, Pool: cfg.Pool, Slots: cfg.Slots, UIDBase: cfg.UIDBase,
+		Rootless: cfg.Rootless, NoCgroups: cfg.NoCgroups, Log: cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Executor{
+		cfg: cfg, launcher: launcher, close: sync.OnceValue(launcher.Close), report: launcher.Report(), path: append(view.Path, systemPath()...),
+		live: map[forge.AttemptID]bool{},
+	}, nil
+}
+
+// Close ends every sandbox and waits for it. It may be called more than once.
+func (e *Executor) Close() error { return e.close() }
+
+// Report says which walls this machine gives, and why not the others.
+func (e *Executor) Report() sandbox.Report { return e.report }
+
+// Sandbox says which walls this machine gives.
+func (e *Executor) Sandbox() forge.Sandbox {
+	s := forge.Sandbox{Kind: forge.SandboxNative}
+	for _, level := range e.report.Levels {
+		s.Levels = append(s.Levels, string(level))
+	}
+	return s
+}
+
+// KillLeftovers has nothing left to do: Open has ended what there was before it took the state folder's lock.
+func (e *Executor) KillLeftovers(context.Context) error { return nil }
+
+// Prepare makes a sandbox, and tells its keeper everything but the secrets.
+func (e *Executor) Prepare(ctx context.Context, order executor.Order) (executor.Workload, error) {
+	if err := errors.Join(keeper.Check(&order), check(&order, e.cfg.Policy, &e.report)); err != nil {
+		return nil, keeper.Setup(err)
+	}
+	if err := keeper.MakeFolders(order.Folder, len(order.Spec.Steps)); err != nil {
+		return nil, keeper.Setup(err)
+	}
+	attempt := order.Context.Attempt
+	if err := e.take(attempt); err != nil {
+		return nil, keeper.Setup(err)
+	}
+	opened := false
+	w, err := keeper.Prepare(ctx, keeper.Job{
+		Order: &order, Plan: e.plan(&order), Log: e.cfg.Log,
+		Open: func(ends keeper.Ends) (keeper.Host, error) {
+			h, err := e.open(ctx, &order, ends)
+			if err != nil {
+				return nil, err
+			}
+			opened = true
+			return h, nil
+		},
+		Over: func() { e.drop(attempt) },
+	})
+	if err != nil && !opened {
+		e.drop(attempt)
+	}
+	return w, err
+}
+
+// plan is the order as the inside sees it.
+func (e *Executor) plan(order *executor.Order) *keeper.Plan {
+	room := keeper.Room{Folder: sandbox.WorkDir, Temp: sandbox.TempDir, Path: e.path}
+	if keeper.HasSecretFiles(order) {
+		room.Secrets = secretsDir
+	}
+	return keeper.NewPlan(order, room)
+}
+
+// secretsDir is a new folder in the sandbox's own for secrets, so that its being there already would be noticed.
+const secretsDir = sandbox.SecretsDir + "/files"
+
+// take registers an attempt, so that it exists once.
+func (e *Executor) take(id forge.AttemptID) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.live[id] {
+		return errLive
+	}
+	e.live[id] = true
+	return nil
+}
+
+func (e *Executor) drop(id forge.AttemptID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.live, id)
+}
+
+var _ executor.Executor = (*Executor)(nil)

@@ -10,7 +10,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -110,7 +112,7 @@ func Mapped(t *testing.T, name string, arg any, files ...*os.File) (string, erro
 	}
 	cmd := command(t, name)
 	cmd.SysProcAttr = mapped()
-	return run(t, cmd, request{Mapped: true}, arg, files)
+	return run(t, cmd, MappedBase+StepID, request{Mapped: true}, arg, files)
 }
 
 func mapped() *syscall.SysProcAttr {
@@ -144,7 +146,7 @@ func Rootless(t *testing.T, name string, arg any, folders ...string) (string, er
 		own[0] = syscall.SysProcIDMap{ContainerID: loneID, HostID: loneID, Size: 1}
 	}
 	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
-	return run(t, cmd, request{Files: len(folders)}, arg, nil)
+	return run(t, cmd, loneID, request{Files: len(folders)}, arg, nil)
 }
 
 // Folder gives a rootless room's user a folder of the host.
@@ -210,7 +212,7 @@ func command(t *testing.T, name string) *exec.Cmd {
 	return cmd
 }
 
-func run(t *testing.T, cmd *exec.Cmd, r request, arg any, files []*os.File) (string, error) {
+func run(t *testing.T, cmd *exec.Cmd, owner int, r request, arg any, files []*os.File) (string, error) {
 	t.Helper()
 	var err error
 	if r.Arg, err = json.Marshal(arg); err != nil {
@@ -223,9 +225,27 @@ func run(t *testing.T, cmd *exec.Cmd, r request, arg any, files []*os.File) (str
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), &out, &out
-	cmd.ExtraFiles = files
-	err = cmd.Run()
-	return out.String(), err
+	cmd.Stdin, cmd.ExtraFiles = bytes.NewReader(in), files
+	return printed(t, cmd, owner)
+}
+
+// printed runs a command and returns what it printed, on a pipe that belongs to whom it runs for: /dev/stdout can be opened
+// by nobody else.
+func printed(t *testing.T, cmd *exec.Cmd, owner int) (string, error) {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	if os.Getuid() == 0 {
+		err = write.Chown(owner, owner)
+	}
+	cmd.Stdout, cmd.Stderr = write, write
+	err = errors.Join(err, cmd.Start(), write.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(read)
+	return string(out), errors.Join(err, cmd.Wait())
 }

@@ -203,7 +203,8 @@ func (b *builder) proc() (*os.File, error) {
 	}
 	const attrs = attrData
 	if !b.plan.Switches.off(DefenceHiddenProc) {
-		if f, err := fresh("proc", attrs, option{"hidepid", "invisible"}); err == nil {
+		// Not "invisible", which hides nothing from the group 0 of the host, to which a single id may belong.
+		if f, err := fresh("proc", attrs, option{"hidepid", "ptraceable"}); err == nil {
 			b.hidden = true
 			return f, nil
 		}

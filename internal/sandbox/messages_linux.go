@@ -17,7 +17,7 @@ const (
 // Names in Config.State.
 const (
 	LockFile     = "launcher.lock" // its content is a Record of the launcher
-	RecordSuffix = ".sandbox"      // of files that each hold a Record of a sandbox that may run
+	RecordSuffix = ".sandbox"      // of files that each hold a Record of pid 1 of a sandbox
 )
 
 // Request is one packet from the agent to the launcher. Exactly one field is set.

@@ -95,5 +95,5 @@ type End struct {
 	Bitten   bool           // the launcher's watchdog killed it
 	Killed   bool           // Kill was called, or the launcher ended
 	Usage    cgroup.Usage   // as far as it was measured
-	SetupErr string         // the guest never ran, for this reason
+	SetupErr string         // what pid 1 printed, which it does only where it breaks
 }

@@ -173,6 +173,9 @@ func (c *cell) live() error {
 
 // prepare has pid 1 build everything that does not depend on an order.
 func (c *cell) prepare() error {
+	if err := c.record(); err != nil {
+		return err
+	}
 	handed, err := view.Open(c.setup.Plan)
 	if err != nil {
 		return err
@@ -221,9 +224,6 @@ func (c *cell) deliver(e *errand) error {
 		return err
 	}
 	defer func() { _ = folder.Close() }()
-	if err := c.record(); err != nil {
-		return err
-	}
 	if err := c.confine(e); err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (c *cell) pid() int {
 	return c.child.process.Pid
 }
 
-// recordPath is of a file that is there while something of an order may be alive.
+// recordPath is of a file that is there while something of the sandbox may be alive.
 func (c *cell) recordPath() string {
 	return filepath.Join(c.l.cfg.State, strconv.Itoa(c.slot)+sandbox.RecordSuffix)
 }
@@ -324,7 +324,7 @@ func (c *cell) conclude(o *outcome) {
 		if o.err != nil {
 			o.err = fmt.Errorf("%w: %s", o.err, printed)
 		} else {
-			c.l.notice("pid 1 of a sandbox printed: %s", printed)
+			o.end.SetupErr = printed
 		}
 	}
 	c.disband(o)

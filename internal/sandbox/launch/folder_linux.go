@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/forgeyard/forgeyard/internal/sandbox"
+	"github.com/forgeyard/forgeyard/internal/sandbox/view"
 )
 
 // spaceKey says for whom a folder's user namespace is.
@@ -42,7 +43,13 @@ func (c *cell) folder(path string) (*os.File, error) {
 		return nil, fmt.Errorf("mount of %s: %w", path, err)
 	}
 	mount := os.NewFile(uintptr(tree), path)
-	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	attr := &unix.MountAttr{}
+	if !c.l.cfg.Switches.Off(view.DefenceNoSetUID) {
+		attr.Attr_set |= unix.MOUNT_ATTR_NOSUID
+	}
+	if !c.l.cfg.Switches.Off(view.DefenceNoDevices) {
+		attr.Attr_set |= unix.MOUNT_ATTR_NODEV
+	}
 	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, attr)
 	if err == nil && !c.l.cfg.Rootless {
 		err = c.shift(mount, path, st.Uid, st.Gid)

@@ -23,6 +23,9 @@ import (
 
 func TestMain(m *testing.M) {
 	launch.Main(guest)
+	if len(os.Args) == 2 && os.Args[1] == agentArg {
+		os.Exit(agent())
+	}
 	os.Exit(m.Run())
 }
 
@@ -162,6 +165,13 @@ func (y *yard) order(what task) (*sandbox.Order, func(*sandbox.Box) *run) {
 func (y *yard) make(script string, change func(*sandbox.Order)) *run {
 	y.t.Helper()
 	return y.makeTask(task{Argv: []string{"/bin/sh", "-c", script}}, change)
+}
+
+// try makes a sandbox for a shell script, or does not.
+func (y *yard) try(script string) (*run, error) {
+	o, begin := y.order(task{Argv: []string{"/bin/sh", "-c", script}})
+	b, err := y.Make(y.t.Context(), o)
+	return begin(b), err
 }
 
 func (y *yard) makeTask(what task, change func(*sandbox.Order)) *run {

@@ -140,8 +140,10 @@ func (in *inside) prepare() error {
 	if err := unix.CloseRange(3, 1<<31-1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
-		return fmt.Errorf("limit core dumps: %w", err)
+	if !in.setup.Switches.Off(confine.DefenceLimits) {
+		if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+			return fmt.Errorf("limit core dumps: %w", err)
+		}
 	}
 	unix.Umask(stepUmask)
 	ignoreSignals()

@@ -83,11 +83,8 @@ func (c *Conn) Close() error { return c.file.Close() }
 // CloseWrite ends what this end sends: the peer reads io.EOF, and can still send.
 func (c *Conn) CloseWrite() error {
 	var serr error
-	if err := c.raw.Control(func(fd uintptr) { serr = unix.Shutdown(int(fd), unix.SHUT_WR) }); err != nil {
-		if errors.Is(err, os.ErrClosed) {
-			return nil
-		}
-		return err
+	if c.raw.Control(func(fd uintptr) { serr = unix.Shutdown(int(fd), unix.SHUT_WR) }) != nil {
+		return nil // it is closed, and so has ended that too
 	}
 	if errors.Is(serr, unix.ENOTCONN) { // the peer has ended
 		return nil

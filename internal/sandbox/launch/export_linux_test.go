@@ -1,0 +1,4 @@
+package launch
+
+// InitArg is the argument that makes an init half.
+const InitArg = initArg

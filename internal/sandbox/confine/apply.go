@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,70 +13,95 @@ import (
 // ErrNotInside says that walls were to be built around a process that is not pid 1 of a sandbox.
 var ErrNotInside = errors.New("confine: refused outside of pid 1 of a sandbox")
 
-var prepared atomic.Bool
-
-// Prepare builds what does not depend on an order, so that a sandbox can wait ready: all but the loss of pid 1's own
-// capabilities, which it needs to attach the attempt's folder, and the walls that forbid that. Apply prepares what is not.
-func Prepare(w Walls) error {
-	if os.Getpid() != 1 {
-		return ErrNotInside
-	}
-	if err := prepare(w); err != nil {
-		return fmt.Errorf("confine: %w", err)
-	}
-	prepared.Store(true)
-	return nil
+// Prepared is a process whose walls stand as far as they can before an order comes. It belongs to one goroutine.
+type Prepared struct {
+	walls  Walls
+	rules  *ruleset          // nil where the kernel has no Landlock that will do, or it is switched off
+	filter []unix.SockFilter // nil if it is switched off
 }
 
-func prepare(w Walls) error {
-	if !w.Switches.off(DefenceLimits) {
-		if err := limit(w.Processes); err != nil {
-			return err
-		}
-	}
-	if !w.Switches.off(DefenceUndumpable) {
-		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-			return fmt.Errorf("keep this process's memory to itself: %w", err)
-		}
-	}
-	if !w.Switches.off(DefenceCapabilities) {
-		return bound()
-	}
-	return nil
-}
-
-// Apply confines this process and all that it will start, for good. Without an error every wall stands that the kernel has
-// and that is not switched off; with one the process must end.
-func Apply(w Walls) error {
+// Prepare builds what does not depend on an order, so that a sandbox can wait ready. This process keeps the capabilities
+// that attaching the attempt's folder needs; what it starts from now on has none. It takes most of the time.
+func Prepare(w Walls) (*Prepared, error) {
 	if os.Getpid() != 1 {
-		return ErrNotInside
+		return nil, ErrNotInside
 	}
-	if !prepared.Load() {
-		if err := Prepare(w); err != nil {
-			return err
-		}
-	}
+	p := &Prepared{walls: w}
 	for _, wall := range []struct {
 		defence string
-		build   func(Walls) error
+		build   func() error
 	}{
-		{DefenceCapabilities, drop},
+		{DefenceLimits, limit},
+		{DefenceUndumpable, undumpable},
+		{DefenceCapabilities, bound},
 		{DefenceNoNewPrivs, noNewPrivs},
-		{DefenceLandlock, landlocked},
-		{DefenceSeccomp, filtered},
+		{DefenceLandlock, p.openRules},
+		{DefenceSeccomp, p.assemble},
 	} {
 		if w.Switches.off(wall.defence) {
 			continue
 		}
-		if err := wall.build(w); err != nil {
+		if err := wall.build(); err != nil {
+			return nil, fmt.Errorf("confine: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// Apply confines this process and all that it will start, for good, once the view is sealed. processes bounds those of one id
+// where no control group counts them; 0 means no bound. Without an error every wall stands that the kernel has and that is
+// not switched off; with one the process must end.
+func (p *Prepared) Apply(processes uint64) error {
+	for _, build := range []func() error{
+		func() error { return limitProcesses(processes) }, p.drop, p.restrict, p.install,
+	} {
+		if err := build(); err != nil {
 			return fmt.Errorf("confine: %w", err)
 		}
 	}
 	return nil
 }
 
-func noNewPrivs(Walls) error {
+// Apply prepares and applies in one.
+func Apply(w Walls) error {
+	p, err := Prepare(w)
+	if err != nil {
+		return err
+	}
+	return p.Apply(w.Processes)
+}
+
+func undumpable() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("keep this process's memory to itself: %w", err)
+	}
+	return nil
+}
+
+func noNewPrivs() error {
 	return prctl("set no_new_privs", unix.PR_SET_NO_NEW_PRIVS, 1, 0)
 }
 
-func filtered(Walls) error { return load(product()) }
+// drop leaves this process the capabilities that keeping steps needs.
+func (p *Prepared) drop() error {
+	switch {
+	case p.walls.Switches.off(DefenceCapabilities):
+		return nil
+	case p.walls.Mapped:
+		return capset(kept)
+	}
+	return capset(0)
+}
+
+func (p *Prepared) assemble() error {
+	var err error
+	p.filter, err = assembled(product())
+	return err
+}
+
+func (p *Prepared) install() error {
+	if p.filter == nil {
+		return nil
+	}
+	return install(p.filter)
+}

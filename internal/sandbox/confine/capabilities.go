@@ -43,11 +43,3 @@ func bound() error {
 	}
 	return prctl("lock the secure bits", unix.PR_SET_SECUREBITS, securebits, 0)
 }
-
-// drop leaves this process what it needs to keep steps.
-func drop(w Walls) error {
-	if w.Mapped {
-		return capset(kept)
-	}
-	return capset(0)
-}

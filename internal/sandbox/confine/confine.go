@@ -2,15 +2,16 @@
 
 // Package confine takes from a process, and from all it will start, what work has no need of.
 //
-// Apply does it to pid 1 of a sandbox after its view is sealed: resource limits, no privileges by exec, no capabilities in
-// the bounding set, Landlock, and the filter of system calls, on every thread of the process. Steps inherit all of it by
-// fork. pid 1 itself keeps three capabilities over its own user namespace where its ids are mapped, so that it can give steps
-// their id and end them; steps have none.
+// Prepare and Apply do it to pid 1 of a sandbox: resource limits, no privileges by exec, no capabilities in the bounding set,
+// Landlock, and the filter of system calls, on every thread of the process. Steps inherit all of it by fork. pid 1 itself
+// keeps three capabilities over its own user namespace where its ids are mapped, so that it can give steps their id and end
+// them; steps have none. Prepare comes before an order and takes most of the time, Apply after the view is sealed.
 //
 // The filter is ours as data (profile.go, table.go): what is not listed is refused. Probe says which of these walls this
 // kernel has, and what mends those that it has not.
 //
-// Apply cannot be undone and starts no goroutine. It refuses outside of pid 1.
+// What is confined stays so, until the process ends. Nothing here runs outside of pid 1. No goroutine is started but that of
+// AsStep, which joins it.
 package confine
 
 // Walls is what Apply builds.
@@ -42,7 +43,7 @@ const (
 	DefenceSeccomp        = "seccomp"
 )
 
-// Defences lists them, in the order in which Apply builds them.
+// Defences lists them, in the order in which they are built.
 func Defences() []string {
 	return []string{
 		DefenceLimits, DefenceUndumpable, DefenceCapabilities, DefenceNoNewPrivs, DefenceLandlock, DefenceLandlockScopes,

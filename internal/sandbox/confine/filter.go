@@ -145,19 +145,19 @@ func newest(info *arch.Info) uint32 {
 	return uint32(highest)
 }
 
-// load installs the filter on every thread of this process, for good.
-func load(t tables) error {
+// assembled is the filter of this machine as the kernel takes it.
+func assembled(t tables) ([]unix.SockFilter, error) {
 	program, err := filter(runtime.GOARCH, t)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	raw, err := bpf.Assemble(program)
 	if err != nil {
-		return fmt.Errorf("assemble the filter of system calls: %w", err)
+		return nil, fmt.Errorf("assemble the filter of system calls: %w", err)
 	}
 	code := make([]unix.SockFilter, len(raw))
 	for i, r := range raw {
 		code[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
-	return install(code)
+	return code, nil
 }

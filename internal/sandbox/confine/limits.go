@@ -35,23 +35,33 @@ var fixed = []limits{
 	{unix.RLIMIT_LOCKS, "locks", unlimited, unlimited},
 }
 
-// limit sets the fixed limits, as far as the hard ones that this process came with allow, and one on processes if there is
-// one.
-func limit(processes uint64) error {
-	all := fixed
-	if processes > 0 {
-		all = append(all[:len(all):len(all)], limits{unix.RLIMIT_NPROC, "nproc", processes, processes})
+// limit sets the fixed limits, as far as the hard ones that this process came with allow.
+func limit() error {
+	for _, l := range fixed {
+		if err := l.set(); err != nil {
+			return err
+		}
 	}
-	for _, l := range all {
-		var now syscall.Rlimit
-		if err := syscall.Getrlimit(l.what, &now); err != nil {
-			return fmt.Errorf("read the limit %s: %w", l.name, err)
-		}
-		hard := min(l.hard, now.Max)
-		// By package syscall: the Go runtime raises nofile for itself, and gives children the old one unless told so here.
-		if err := syscall.Setrlimit(l.what, &syscall.Rlimit{Cur: min(l.soft, hard), Max: hard}); err != nil {
-			return fmt.Errorf("set the limit %s: %w", l.name, err)
-		}
+	return nil
+}
+
+// limitProcesses bounds the processes of one id.
+func limitProcesses(most uint64) error {
+	if most == 0 {
+		return nil
+	}
+	return limits{unix.RLIMIT_NPROC, "nproc", most, most}.set()
+}
+
+func (l limits) set() error {
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(l.what, &now); err != nil {
+		return fmt.Errorf("read the limit %s: %w", l.name, err)
+	}
+	hard := min(l.hard, now.Max)
+	// By package syscall: the Go runtime raises nofile for itself, and gives children the old one unless told so here.
+	if err := syscall.Setrlimit(l.what, &syscall.Rlimit{Cur: min(l.soft, hard), Max: hard}); err != nil {
+		return fmt.Errorf("set the limit %s: %w", l.name, err)
 	}
 	return nil
 }

@@ -37,11 +37,11 @@ func stand(in roomtest.Inside) (order, error) {
 	if err != nil {
 		return o, err
 	}
-	err = errors.Join(confine.Prepare(o.Walls), root.Attach(in.Files[last]), root.Seal())
-	if err != nil {
+	walls, err := confine.Prepare(o.Walls)
+	if err = errors.Join(err, root.Attach(in.Files[last]), root.Seal()); err != nil {
 		return o, err
 	}
-	return o, confine.Apply(o.Walls)
+	return o, walls.Apply(o.Walls.Processes)
 }
 
 // inWalls runs a command as a step behind all walls.
@@ -139,3 +139,4 @@ func shell(t *testing.T, mapped bool, script string) string {
 	}
 	return out
 }
+

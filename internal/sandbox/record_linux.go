@@ -20,7 +20,7 @@ func NewRecord(pid int) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	start, _, err := startOf(pid)
+	start, err := startOf(pid)
 	return Record{Boot: strings.TrimSpace(string(boot)), PID: pid, Start: start}, err
 }
 
@@ -69,23 +69,23 @@ func (r Record) hold() (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if start, dead, err := startOf(r.PID); err != nil || dead || start != r.Start {
+	// A zombie is as good as any: while its other threads end, a process looks like one.
+	if start, err := startOf(r.PID); err != nil || start != r.Start {
 		return -1, errors.Join(unix.ESRCH, unix.Close(fd))
 	}
 	return fd, nil
 }
 
-// startOf reads when a process was started, and whether it is a zombie.
-func startOf(pid int) (start uint64, dead bool, err error) {
+// startOf reads when a process was started.
+func startOf(pid int) (uint64, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
 	// The name in the second field may hold anything; the last parenthesis ends it.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 20 {
-		return 0, false, fmt.Errorf("process %d: its status has %d fields", pid, len(fields))
+		return 0, fmt.Errorf("process %d: its status has %d fields", pid, len(fields))
 	}
-	start, err = strconv.ParseUint(fields[19], 10, 64)
-	return start, fields[0] == "Z" || fields[0] == "X", err
+	return strconv.ParseUint(fields[19], 10, 64)
 }

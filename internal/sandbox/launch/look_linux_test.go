@@ -39,14 +39,15 @@ func launcherOf(state string) int {
 	return r.PID
 }
 
-// alive reports whether a process is there and no zombie.
+// alive reports whether a process is there and no zombie. One whose other threads are still ending looks like one.
 func alive(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return false
 	}
 	state := text[bytes.LastIndexByte(text, ')')+2]
-	return state != 'Z' && state != 'X'
+	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	return state != 'Z' && state != 'X' || err == nil && len(threads) > 1
 }
 
 func parentOf(pid int) int {

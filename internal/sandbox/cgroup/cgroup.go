@@ -7,9 +7,11 @@
 //	<parent>/forgeyard-<mark>.agent       the agent itself, version 2 only
 //	<parent>/forgeyard-<mark>/<name>      one group: the processes of one attempt
 //
-// The mark is made of the agent's state folder. Two agents on one machine have two marks, so
-// neither sweeps what is the other's. Below one mark there is one owner: whoever holds the
-// lock of the state folder.
+// The mark is made of the agent's state folder, and the process that made the Tree holds a lock
+// on the folder of its mark for as long as it lives. So two agents on one machine do not sweep
+// what is the other's, and any agent sweeps what a dead one left, even if that one's state
+// folder is never used again. Below one mark there is one owner: whoever holds the lock of the
+// state folder. A child that is started by exec does not share the lock.
 //
 // The package needs rights that not every machine gives. Without them Open answers a nil Tree,
 // and a Report that says for each controller why and what mends it; what is there is used

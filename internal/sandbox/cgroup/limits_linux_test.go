@@ -27,8 +27,8 @@ func TestAMemoryBombIsKilledAndCounted(t *testing.T) {
 	if !u.OutOfMemory() || u.MemoryLimit != memoryLimit {
 		t.Errorf("usage %+v, want an out-of-memory kill and the limit", u)
 	}
-	if u.MemoryPeak < memoryLimit/2 || u.MemoryPeak > memoryLimit {
-		t.Errorf("peak %s, want it near the limit of %s and not above", u.MemoryPeak, memoryLimit)
+	if u.MemoryPeak < memoryLimit/2 || u.MemoryPeak > memoryLimit+forge.MiB { // The kernel counts in batches.
+		t.Errorf("peak %s, want it near the limit of %s and not far above", u.MemoryPeak, memoryLimit)
 	}
 }
 

@@ -6,60 +6,98 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/cgroups"
+	"golang.org/x/sys/unix"
 )
 
 // errTooMany ends a walk at its bound.
 var errTooMany = errors.New("too many control groups to look at all of them")
 
-// Sweep kills and removes every group that bears this agent's mark and was not made by this
-// Tree: what agents before it left when they died, wherever they were started. It says how
+// marked matches the folder of any agent.
+var marked = regexp.MustCompile(`^` + folderWord + `[0-9a-f]{12}$`)
+
+// Sweep kills and removes every group that has no owner: those of this agent's mark that were
+// not made by this Tree, and those of other agents that are dead, as the lock on their folder
+// says. That is what agents leave when they are killed, wherever they were started. It says how
 // many it removed. What could not be removed is in the error, and is tried again by the next
 // Sweep.
 func (t *Tree) Sweep() (int, error) {
-	left, bases, err := t.leftovers()
+	found, err := t.leftovers()
+	defer found.release()
 	errs := []error{err}
 	swept := 0
-	for _, g := range left {
+	for _, g := range found.groups {
 		if err := errors.Join(g.Kill(), g.rmdir()); err != nil {
 			errs = append(errs, fmt.Errorf("sweep cgroup %s: %w", g.name, err))
 			continue
 		}
 		swept++
 	}
-	for _, base := range bases {
-		_ = os.Remove(base) // Only empty ones go; the others were reported above.
+	for _, dir := range found.folders {
+		_ = os.Remove(dir) // Only empty ones go; the others were reported above.
 	}
 	return swept, errors.Join(errs...)
 }
 
-// leftovers finds groups with our mark that are not in the books, and the folders of our mark
-// in which this Tree makes none. One group has a folder in each hierarchy, found one by one.
-func (t *Tree) leftovers() (left []*Group, bases []string, err error) {
-	found := map[string]map[string]string{}
+// leftovers are what a look at all hierarchies has found.
+type leftovers struct {
+	groups  []*Group
+	folders []string   // without an owner, or empty and ours
+	locks   []*os.File // on folders of dead agents, so that nobody takes them over meanwhile
+}
+
+// release lets the locked folders go.
+func (l *leftovers) release() {
+	for _, f := range l.locks {
+		_ = f.Close()
+	}
+}
+
+// leftovers finds what has no owner. One group has a folder in each hierarchy, found one by
+// one, and is known by its mark and name.
+func (t *Tree) leftovers() (*leftovers, error) {
+	all, dirs := &leftovers{}, map[string]map[string]string{}
 	var errs []error
 	for controller, base := range t.host.base {
 		errs = append(errs, walk(t.host.roots[controller], func(dir string) {
-			switch name := filepath.Base(dir); {
-			case filepath.Base(filepath.Dir(dir)) == folder(t.mark):
-				note(found, name, controller, dir)
-			case name == folder(t.mark) && dir != base, name == folder(t.mark)+agentSuffix:
-				bases = append(bases, dir)
+			name, parent := filepath.Base(dir), filepath.Dir(dir)
+			switch {
+			case marked.MatchString(name):
+				if dir != base && (name == folder(t.mark) || all.lock(dir)) {
+					all.folders = append(all.folders, dir)
+				}
+			case name == folder(t.mark)+agentSuffix:
+				all.folders = append(all.folders, dir)
+			case filepath.Base(parent) == folder(t.mark) && !t.has(name), slices.Contains(all.folders, parent) && marked.MatchString(filepath.Base(parent)):
+				note(dirs, filepath.Join(filepath.Base(parent), name), controller, dir)
 			}
 		}))
 	}
-	for name, dirs := range found {
-		if t.has(name) {
-			continue
-		}
+	for key, dirs := range dirs {
 		m, err := t.host.manage(dirs, &cgroups.Resources{SkipDevices: true})
 		if errs = append(errs, err); err == nil {
-			left = append(left, &Group{tree: t, name: name, dirs: dirs, manager: m})
+			all.groups = append(all.groups, &Group{tree: t, name: filepath.Base(key), dirs: dirs, manager: m})
 		}
 	}
-	return left, bases, errors.Join(errs...)
+	return all, errors.Join(errs...)
+}
+
+// lock says whether the owner of a folder is dead, and then keeps others from becoming it.
+func (l *leftovers) lock(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	if flock(f, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		_ = f.Close()
+		return false
+	}
+	l.locks = append(l.locks, f)
+	return true
 }
 
 // has says whether a name is in the books.
@@ -96,9 +134,9 @@ func walk(root string, see func(dir string)) error {
 }
 
 // note keeps the folder of a group in one hierarchy.
-func note(found map[string]map[string]string, name, controller, dir string) {
-	if found[name] == nil {
-		found[name] = map[string]string{}
+func note(found map[string]map[string]string, key, controller, dir string) {
+	if found[key] == nil {
+		found[key] = map[string]string{}
 	}
-	found[name][controller] = dir
+	found[key][controller] = dir
 }

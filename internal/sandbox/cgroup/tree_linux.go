@@ -45,6 +45,7 @@ type hierarchy struct {
 	report Report
 	roots  map[string]string // controller to its mount point: where a sweep begins
 	base   map[string]string // controller to the folder below which groups are made
+	held   []*os.File        // those folders, locked, so that others see that we live
 	manage func(dirs map[string]string, r *cgroups.Resources) (manager, error)
 }
 
@@ -115,15 +116,15 @@ func (t *Tree) make(name string, limits Limits) (*Group, error) {
 }
 
 // Close removes the folders below which groups were made. Groups that were not removed stay,
-// and the next agent's Sweep takes them.
+// and the next Sweep of any agent takes them. Closing twice is harmless.
 func (t *Tree) Close() error {
 	if t == nil {
 		return nil
 	}
 	if t.inUse() {
-		return nil
+		return t.host.release()
 	}
-	var errs []error
+	errs := []error{t.host.release()}
 	for _, dir := range t.host.base {
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("close cgroups: %w", err))

@@ -22,10 +22,7 @@ func findV1(mark string) hierarchy {
 	h := hierarchy{base: map[string]string{}, roots: map[string]string{}, manage: manageV1}
 	grants := map[string]Grant{}
 	for _, controller := range controllersV1 {
-		root, base, grant := claimV1(controller, mark)
-		if grants[controller] = grant; grant.Given {
-			h.roots[controller], h.base[controller] = root, base
-		}
+		grants[controller] = h.claimV1(controller, mark)
 	}
 	h.report = Report{
 		Version: V1, Parent: filepath.Dir(h.base[ctrlMemory]),
@@ -33,35 +30,34 @@ func findV1(mark string) hierarchy {
 	}
 	h.report.Swap = swapV1(h.base[ctrlMemory], h.report.Memory)
 	if !h.report.Any() {
-		for _, base := range h.base {
-			_ = os.Remove(base)
-		}
-		h.report.Version, h.report.Parent = None, ""
+		h.discard()
 	}
 	return h
 }
 
-// claimV1 claims a folder for one controller, below the mount point that it answers.
-func claimV1(controller, mark string) (root, base string, grant Grant) {
+// claimV1 claims the folder for one controller.
+func (h *hierarchy) claimV1(controller, mark string) Grant {
 	root, _, err := cgroups.FindCgroupMountpointAndRoot("", controller)
 	own := ""
 	if err == nil {
 		own, err = cgroups.GetOwnCgroupPath(controller)
 	}
 	if err != nil {
-		return "", "", Grant{
+		return Grant{
 			Why:  fmt.Sprintf("the control group controller %q is not mounted: %v", controller, err),
 			Mend: fmt.Sprintf("mkdir -p /sys/fs/cgroup/%[1]s && mount -t cgroup -o %[1]s cgroup /sys/fs/cgroup/%[1]s", controller),
 		}
 	}
-	base = filepath.Join(own, folder(mark))
-	if err := claim(base, unix.CGROUP_SUPER_MAGIC); err != nil {
-		return "", "", Grant{
+	base := filepath.Join(own, folder(mark))
+	held, err := claim(base, unix.CGROUP_SUPER_MAGIC)
+	if err != nil {
+		return Grant{
 			Why:  err.Error(),
 			Mend: fmt.Sprintf("run the agent as root, or give it a group of its own: mkdir -p %[1]s/forgeyard && chown -R %[2]s %[1]s/forgeyard, and start it in there", own, userName()),
 		}
 	}
-	return root, base, Grant{Given: true}
+	h.roots[controller], h.base[controller], h.held = root, base, append(h.held, held)
+	return Grant{Given: true}
 }
 
 // swapV1 says whether the kernel counts swap.

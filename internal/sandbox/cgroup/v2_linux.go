@@ -36,11 +36,12 @@ func findV2(cfg Config, mark string) hierarchy {
 		return h
 	}
 	base := filepath.Join(parent, folder(mark))
-	if err := claim(base, unix.CGROUP2_SUPER_MAGIC); err != nil {
+	held, err := claim(base, unix.CGROUP2_SUPER_MAGIC)
+	if err != nil {
 		h.report = denied(err.Error(), delegate)
 		return h
 	}
-	h.base = map[string]string{ctrlUnified: base}
+	h.base, h.held = map[string]string{ctrlUnified: base}, []*os.File{held}
 	h.report = Report{
 		Version: V2, Parent: parent,
 		Memory: enable(parent, base, ctrlMemory), CPU: enable(parent, base, ctrlCPU), Pids: enable(parent, base, ctrlPids),
@@ -48,8 +49,7 @@ func findV2(cfg Config, mark string) hierarchy {
 	}
 	h.report.Swap = h.report.Memory // Where memory.swap.max is missing, the kernel has no swap.
 	if !h.report.Any() {
-		_ = os.Remove(base)
-		h.report.Version, h.report.Parent = None, ""
+		h.discard()
 	}
 	return h
 }
@@ -103,7 +103,7 @@ func isRoot(dir string) bool {
 // settle moves the agent out of a cgroup into a leaf below it. It refuses when a stranger is
 // in the cgroup, because that one could not stay and is not ours to move.
 func settle(own, leaf string, agent int) error {
-	if err := claim(leaf, unix.CGROUP2_SUPER_MAGIC); err != nil {
+	if err := folderIn(leaf, unix.CGROUP2_SUPER_MAGIC); err != nil {
 		return err
 	}
 	err := errors.New("processes keep coming")

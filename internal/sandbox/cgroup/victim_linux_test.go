@@ -156,15 +156,17 @@ func abandon(int) int {
 		fmt.Println("no", err)
 		return 1
 	}
-	child := fork()
-	if child == 0 {
-		hang()
+	child := exec.Command("/proc/self/exe") // A bare fork would share the lock of this agent.
+	child.Env, child.Stdin = append(os.Environ(), asVictim+"=wait"), strings.NewReader("\n")
+	err = child.Start()
+	if err == nil {
+		err = g.Add(child.Process.Pid)
 	}
-	if err := g.Add(child); err != nil {
+	if err != nil {
 		fmt.Println("no", err)
 		return 1
 	}
-	fmt.Println("child", child)
+	fmt.Println("child", child.Process.Pid)
 	hang()
 	return 0
 }

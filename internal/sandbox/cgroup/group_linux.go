@@ -26,11 +26,11 @@ type Group struct {
 	name    string
 	dirs    map[string]string // controller to the group's folder; read-only after create
 	manager manager
-	limits  Limits
 
 	killing sync.Mutex // held by the one that kills, so that nobody thaws what another froze
 
 	mu      sync.Mutex
+	limits  Limits
 	refused *uint64 // forks refused before Kill refused them all; nil before that
 }
 
@@ -48,6 +48,24 @@ func (g *Group) Add(pid int) error {
 		g.tree.log.Debug("a workload keeps its score for the out-of-memory killer", "pid", pid, "error", err)
 	}
 	return nil
+}
+
+// Limit sets limits for a group that was made before they were known. It cannot lift any.
+func (g *Group) Limit(limits Limits) error {
+	if err := g.set(g.tree.resources(limits)); err != nil {
+		return fmt.Errorf("limits of cgroup %s: %w", g.name, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.limits = limits
+	return nil
+}
+
+// bounds returns the limits.
+func (g *Group) bounds() Limits {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.limits
 }
 
 // Remove removes the group. It must be empty, else the error says so: call Kill first. A
@@ -71,7 +89,7 @@ func (g *Group) Usage() (Usage, error) {
 
 // usage is Usage without the name in its error.
 func (g *Group) usage() (Usage, error) {
-	given := g.tree.host.report
+	given, limits := g.tree.host.report, g.bounds()
 	stats, err := g.manager.Stats(&cgroups.StatsOptions{Controllers: cgroups.Memory | cgroups.CPU | cgroups.Pids})
 	if err != nil {
 		return Usage{}, err
@@ -81,16 +99,16 @@ func (g *Group) usage() (Usage, error) {
 		Throttled: stats.CpuStats.ThrottlingData.ThrottledPeriods,
 	}
 	if given.CPU.Given {
-		u.CPULimit = g.limits.CPU
+		u.CPULimit = limits.CPU
 	}
 	if given.Memory.Given {
-		u.MemoryLimit, u.MemoryPeak = g.limits.Memory, forge.Bytes(stats.MemoryStats.Usage.MaxUsage)
+		u.MemoryLimit, u.MemoryPeak = limits.Memory, forge.Bytes(stats.MemoryStats.Usage.MaxUsage)
 		if u.OOMKills, err = g.manager.OOMKillCount(); err != nil {
 			return Usage{}, err
 		}
 	}
 	if given.Pids.Given {
-		u.PidsLimit = g.limits.Pids
+		u.PidsLimit = limits.Pids
 		err = g.countPids(&u)
 	}
 	g.mu.Lock()
@@ -135,6 +153,11 @@ func (g *Group) create(r *cgroups.Resources) error {
 		}
 		made[dir] = true
 	}
+	return g.set(r)
+}
+
+// set sets limits.
+func (g *Group) set(r *cgroups.Resources) error {
 	err := g.manager.Set(r)
 	if errors.Is(err, unix.EINVAL) && r.CpuQuota != 0 {
 		// Version 1 refuses a quota above the parent's, which is the tighter one and holds.

@@ -27,7 +27,8 @@ type cell struct {
 	slot    int
 	network forge.Network
 	shm     forge.Bytes
-	age     int // of the view that it is built with
+	serial  uint64 // of all cells
+	age     int    // of the view that it is built with
 	setup   setup
 	orders  chan *errand  // takes one
 	moved   chan struct{} // a later deadline is there
@@ -176,6 +177,9 @@ func (c *cell) prepare() error {
 	if err := c.record(); err != nil {
 		return err
 	}
+	if err := c.join(); err != nil {
+		return err
+	}
 	handed, err := view.Open(c.setup.Plan)
 	if err != nil {
 		return err
@@ -224,8 +228,10 @@ func (c *cell) deliver(e *errand) error {
 		return err
 	}
 	defer func() { _ = folder.Close() }()
-	if err := c.confine(e); err != nil {
-		return err
+	if c.group != nil {
+		if err := c.group.Limit(cgroup.Limits{Memory: e.Limits.Memory, CPU: e.Limits.CPU, Pids: e.Limits.Pids}); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	deadline := max(c.deadline, e.Deadline)
@@ -237,13 +243,14 @@ func (c *cell) deliver(e *errand) error {
 	return c.conn.Send(&toInit{Order: o}, append([]*os.File{folder}, e.files...)...)
 }
 
-// confine puts pid 1 into a control group, where there are any.
-func (c *cell) confine(e *errand) error {
+// join puts pid 1 into a control group, where there are any. Moving a process costs more than the rest of an order, so it
+// is done before there is one; its name is that of the slot and not the attempt's.
+func (c *cell) join() error {
 	if c.l.tree == nil {
 		return nil
 	}
 	var err error
-	c.group, err = c.l.tree.Make(e.Name, cgroup.Limits{Memory: e.Limits.Memory, CPU: e.Limits.CPU, Pids: e.Limits.Pids})
+	c.group, err = c.l.tree.Make(fmt.Sprintf("slot-%d.%d.%d", c.slot, os.Getpid(), c.serial), cgroup.Limits{})
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,9 @@ import (
 )
 
 // Guest is what runs as pid 1 of a sandbox once its walls stand. Its result is pid 1's exit code; everything else of the
-// sandbox dies with it.
+// sandbox dies with it. It is called on a thread of its own and must start and signal steps from that one alone: where the
+// kernel cannot put all threads of a process into one Landlock domain, each has its own, and none may signal what another
+// has started.
 type Guest func(Room) int
 
 // Room is what a guest finds.

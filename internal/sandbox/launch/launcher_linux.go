@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +23,10 @@ const heapBytes = 24 << 20
 
 // maxFailures is how many sandboxes in a row may fail to be built ahead before that waits for the next order.
 const maxFailures = 3
+
+// refillPause is how long after an order the pool is filled again, so that building does not take the processor away
+// from what was ordered.
+const refillPause = 20 * time.Millisecond
 
 // launcher is the launcher process. Everything without a remark belongs to the loop.
 type launcher struct {
@@ -45,8 +50,11 @@ type launcher struct {
 	slots    *slots
 	cells    map[*cell]struct{}
 	boxes    map[uint64]*cell
+	serial   uint64
 	failures int
-	opened   bool // the agent has heard that sandboxes can be built
+	calm     *time.Timer // fires when the pool is to be filled again
+	filling  bool        // calm was set and has not fired
+	opened   bool        // the agent has heard that sandboxes can be built
 	ending   bool
 
 	spacesMu sync.Mutex
@@ -59,6 +67,7 @@ func runLauncher() int {
 	debug.SetMemoryLimit(heapBytes)
 	l := &launcher{
 		events: make(chan func()), cells: map[*cell]struct{}{}, boxes: map[uint64]*cell{}, spaces: map[spaceKey]*os.File{},
+		calm: time.NewTimer(refillPause),
 	}
 	if err := l.begin(); err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "%s: this is for the agent itself: %v\n", sandbox.LauncherArg, err)
@@ -93,7 +102,12 @@ func (l *launcher) begin() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("become undumpable: %w", err)
 	}
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+	var core unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &core); err != nil {
+		return fmt.Errorf("limit core dumps: %w", err)
+	}
+	core.Cur = 0 // pid 1 of a sandbox does the same with the hard limit
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &core); err != nil {
 		return fmt.Errorf("limit core dumps: %w", err)
 	}
 	ignoreSignals()
@@ -168,6 +182,9 @@ func (l *launcher) loop() {
 			do()
 		case <-l.alarm.rings:
 			l.watch()
+		case <-l.calm.C:
+			l.filling = false
+			l.refill()
 		}
 	}
 }
@@ -233,8 +250,9 @@ func (l *launcher) newCell(network forge.Network, shm forge.Bytes) (*cell, error
 	if !ok {
 		return nil, sandbox.ErrNoSlot
 	}
+	l.serial++
 	c := &cell{
-		l: l, slot: slot, network: network, shm: shm, age: l.setups.age, setup: l.setups.of(network, shm),
+		l: l, slot: slot, serial: l.serial, network: network, shm: shm, age: l.setups.age, setup: l.setups.of(network, shm),
 		orders: make(chan *errand, 1), moved: make(chan struct{}, 1), asked: make(chan struct{}, 1),
 	}
 	l.cells[c] = struct{}{}
@@ -291,7 +309,7 @@ func (l *launcher) order(e *errand) {
 	l.boxes[e.ID] = c
 	c.orders <- e
 	l.failures = 0
-	l.refill()
+	l.refillSoon()
 	l.watch()
 }
 
@@ -333,6 +351,14 @@ func (l *launcher) refill() {
 			return
 		}
 		waiting++
+	}
+}
+
+// refillSoon fills the pool when what was just ordered has had its turn.
+func (l *launcher) refillSoon() {
+	if !l.filling {
+		l.filling = true
+		l.calm.Reset(refillPause)
 	}
 }
 

@@ -35,6 +35,7 @@ type inside struct {
 	setup    setup
 	handed   []*os.File
 	root     *view.Root
+	walls    *confine.Prepared
 	names    *lookup.Server // nil with the host's network
 	moves    chan forge.Instant
 }
@@ -161,6 +162,12 @@ func (in *inside) prepare() error {
 	var err error
 	in.root, err = view.Build(in.setup.Plan, in.handed)
 	in.handed = nil
+	if err != nil {
+		return err
+	}
+	walls := confine.DefaultWalls(in.setup.Mapped)
+	walls.Switches = confineSwitches(in.setup.Switches)
+	in.walls, err = confine.Prepare(walls)
 	return err
 }
 
@@ -211,10 +218,7 @@ func (in *inside) seal(o *order) error {
 	if err := in.root.Seal(); err != nil {
 		return err
 	}
-	walls := confine.DefaultWalls(in.setup.Mapped)
-	walls.Processes = o.Processes
-	walls.Switches = confineSwitches(in.setup.Switches)
-	if err := confine.Apply(walls); err != nil {
+	if err := in.walls.Apply(o.Processes); err != nil {
 		return err
 	}
 	// Changes of ids and capabilities may have cleared it.

@@ -240,6 +240,7 @@ func (o *Options) child(ctx context.Context, e errand) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", o.Child...)
+	cmd.Args[0] = os.Args[0] // by which some programs know what they are
 	cmd.Env, cmd.Dir, cmd.Stdin = []string{}, "/", bytes.NewReader(told)
 	return cmd, nil
 }

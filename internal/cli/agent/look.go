@@ -10,12 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/forgeyard/forgeyard/internal/agent"
 	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/forge"
-	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/runner/admin"
-	"github.com/forgeyard/forgeyard/internal/trust"
 )
 
 // asking returns a command that asks the agent which runs on the data folder.
@@ -158,106 +155,4 @@ func (a *app) versionCommand() *cobra.Command {
 			return nil
 		},
 	}
-}
-
-// A finding is what one look of the doctor showed.
-type finding struct {
-	Check  string `json:"check"`
-	OK     bool   `json:"ok"`
-	Detail string `json:"detail,omitempty"`
-}
-
-func (a *app) doctorCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "doctor", Short: "Check this machine, its certificate, and the way to the daemon", Args: cobra.NoArgs,
-		Long: "Check this machine, its certificate, and the way to the daemon, whether the agent runs or not.\nEnds with 3 if something is wrong.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.load(); err != nil {
-				return err
-			}
-			findings := a.examine(cmd.Context())
-			if err := a.print().Show(findings, func(w io.Writer) {
-				for _, f := range findings {
-					word := "ok"
-					if !f.OK {
-						word = "FAIL"
-					}
-					console.Row(w, word, f.Check, f.Detail)
-				}
-			}); err != nil {
-				return err
-			}
-			for _, f := range findings {
-				if !f.OK {
-					return program.Exit(program.CodeInfrastructure, nil)
-				}
-			}
-			return nil
-		},
-	}
-	a.endpointFlag(cmd)
-	return cmd
-}
-
-// examine looks at one thing after the other.
-func (a *app) examine(ctx context.Context) []finding {
-	id, ok, err := agent.Enrolled(a.settings.DataDir)
-	switch {
-	case err != nil:
-		return []finding{{Check: "certificate", Detail: err.Error()}}
-	case !ok:
-		return []finding{{Check: "certificate", Detail: "this agent is not enrolled; run forgeyard-agent enroll"}}
-	}
-	all := append([]finding{certificate(id)}, a.roads(ctx, id)...)
-	if !a.settings.Policy.AllowUnconfined {
-		all = append(all, finding{Check: "jobs can run", Detail: "there is no sandbox here, and policy.allow_unconfined is false"})
-	}
-	return append(all, a.running(ctx)...)
-}
-
-// certificate says how long the certificate is good (07§192).
-func certificate(id *trust.Identity) finding {
-	until := id.Leaf().NotAfter.Local().Format(time.DateTime)
-	switch trust.ExpiryOf(id.Leaf(), time.Now()) {
-	case trust.ExpiryFine, trust.ExpiryDue:
-		return finding{Check: "certificate", OK: true, Detail: "of runner " + id.Runner().String() + ", until " + until}
-	case trust.ExpiryOver:
-		return finding{Check: "certificate", Detail: "expired at " + until + "; the agent gets a new one by itself if that was not long ago"}
-	}
-	return finding{Check: "certificate", Detail: "expires at " + until + "; the agent should have renewed it"}
-}
-
-// roads tries every endpoint, with the certificate (case B98).
-func (a *app) roads(ctx context.Context, id *trust.Identity) []finding {
-	o := a.options(nil)
-	if len(o.Endpoints) == 0 {
-		return []finding{{Check: "endpoints", Detail: "none is named; use control_plane.endpoints or --endpoint"}}
-	}
-	var all []finding
-	for _, endpoint := range o.Endpoints {
-		f := finding{Check: "daemon at " + endpoint}
-		took, err := agent.Reach(ctx, o, id, endpoint)
-		if err == nil {
-			f.OK, f.Detail = true, "answers in "+took.Round(time.Millisecond).String()
-		} else {
-			f.Detail = err.Error()
-		}
-		all = append(all, f)
-	}
-	return all
-}
-
-// running asks the agent itself, if one runs.
-func (a *app) running(ctx context.Context) []finding {
-	client := admin.NewClient(a.settings.DataDir)
-	defer client.Close()
-	health, err := client.Health(ctx)
-	if err != nil {
-		return []finding{{Check: "agent runs", Detail: err.Error()}}
-	}
-	all := []finding{{Check: "agent runs", OK: true}}
-	for _, c := range health.Checks {
-		all = append(all, finding{Check: c.Kind, OK: c.Status == forge.Healthy.String(), Detail: c.Detail})
-	}
-	return all
 }

@@ -32,6 +32,9 @@ type Options struct {
 	UserAgent string
 	// Cleartext lets a token go over plain HTTP to another machine.
 	Cleartext bool
+	// Stream hears of event streams that break and are taken up again: first why one broke, and nil once it goes on. It is
+	// called by the goroutine that reads the stream. Nil allowed.
+	Stream func(broke error)
 }
 
 // Client asks one daemon. It may be used from several goroutines at once. Errors are *Problem, also where no answer came
@@ -42,7 +45,7 @@ type Client struct {
 	options Options
 }
 
-// ReadToken reads a bearer token from a file: its text without the white space around it.
+// ReadToken reads a bearer token from a file: one word, without the white space around it.
 func ReadToken(path string) (forge.Secret, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -55,6 +58,9 @@ func ReadToken(path string) (forge.Secret, error) {
 	}
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return forge.Secret{}, fmt.Errorf("read the token: %s is empty", path)
+	}
+	if bytes.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return forge.Secret{}, fmt.Errorf("read the token: %s holds more than a token, which is one word", path)
 	}
 	return forge.NewSecret(text), nil
 }

@@ -125,7 +125,11 @@ func TestATokenFileIsReadWithoutItsLineEnd(t *testing.T) {
 	if err != nil || string(got.Reveal()) != "hush" {
 		t.Errorf("read %q, %v", got.Reveal(), err)
 	}
-	for _, bad := range []string{path + "x", filepath.Dir(path), os.DevNull} {
+	two := path + "2"
+	if err := os.WriteFile(two, []byte("hush\nhush\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{path + "x", filepath.Dir(path), os.DevNull, two} {
 		if _, err := ReadToken(bad); err == nil {
 			t.Errorf("%s is taken for a token", bad)
 		}
@@ -134,7 +138,7 @@ func TestATokenFileIsReadWithoutItsLineEnd(t *testing.T) {
 
 // A stream that breaks in the middle of an event is taken up behind the last whole one.
 func TestABrokenLogGoesOnWhereItBroke(t *testing.T) {
-	var asked []string
+	var asked, told []string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.Query().Get("from_seq")+"/"+r.Header.Get(HeaderLastEventID))
 		w.Header().Set("Content-Type", TypeEvents)
@@ -148,6 +152,7 @@ func TestABrokenLogGoesOnWhereItBroke(t *testing.T) {
 			fmt.Fprint(w, "id: 6\nevent: output\ndata: {\"seq\":6,\"text\":\"b\"}\n\nevent: end\ndata: {\"complete\":true}\n\n")
 		}
 	})
+	c.options.Stream = func(broke error) { told = append(told, fmt.Sprint(broke)) }
 	var got string
 	for e, err := range c.Log(t.Context(), "A", LogOptions{From: 5, Follow: true}) {
 		if err != nil {
@@ -163,6 +168,9 @@ func TestABrokenLogGoesOnWhereItBroke(t *testing.T) {
 	}
 	if got != "ab" || strings.Join(asked, " ") != "5/ 5/5 5/5" {
 		t.Errorf("read %q, asked %v", got, asked)
+	}
+	if len(told) != 2 || !strings.Contains(told[0], "broke off") || told[1] != "<nil>" {
+		t.Errorf("told %q, want once that it broke and once that it goes on", told)
 	}
 }
 

@@ -87,6 +87,7 @@ func (c *Client) events(ctx context.Context, r call) iter.Seq2[Event, error] {
 				yield(Event{}, err)
 				return
 			}
+			s.broke(err)
 			if err := s.wait(ctx); err != nil {
 				yield(Event{}, err)
 				return
@@ -110,6 +111,27 @@ type stream struct {
 	call   call
 	last   string // id of the last event
 	pause  time.Duration
+	broken bool // whoever listens was told so
+}
+
+// broke tells once that the stream has broken. A connection that simply ends has no error.
+func (s *stream) broke(why error) {
+	if s.broken || s.client.options.Stream == nil {
+		return
+	}
+	if why == nil {
+		why = NewProblem(CodeUnreachable, "the stream broke off")
+	}
+	s.broken = true
+	s.client.options.Stream(why)
+}
+
+// whole tells that a stream that broke goes on.
+func (s *stream) whole() {
+	if s.broken {
+		s.broken = false
+		s.client.options.Stream(nil)
+	}
 }
 
 func (s *stream) wait(ctx context.Context) error {
@@ -144,6 +166,7 @@ func (s *stream) read(ctx context.Context, yield func(Event, error) bool) (done 
 	if !strings.HasPrefix(answer.Header.Get("Content-Type"), TypeEvents) {
 		return false, NewProblem(CodeUnreadableAnswer, "%s is not an event stream", r.path)
 	}
+	s.whole()
 	in := newEventReader(answer.Body, func() { watchdog.Reset(silence) })
 	for {
 		e, err := in.next()

@@ -19,6 +19,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,6 +59,9 @@ type app struct {
 	env     Env
 	program *program.Program
 	client  *api.Client // nil until it is needed
+	streams streams
+
+	own bool // the daemon that is asked runs in this process, and ends with it
 
 	server    string // --server
 	tokenFile string // --token-file
@@ -84,7 +88,10 @@ Exit codes: 0 success, 1 the run failed, 2 cancelled, 3 infrastructure, 4 not au
   forgeyard runs list
   forgeyard job why 01JB4Z                     why a job waits, by the first characters of its id`,
 		Args: cobra.NoArgs,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Name() != "run" && slices.Contains(args, "") { // a variable of a script that is not set, mostly
+				return console.Usage("an argument is empty\nSee: %s --help", cmd.CommandPath())
+			}
 			if a.output != "table" && a.output != "json" {
 				return console.Usage("-o %s: use table or json", a.output)
 			}
@@ -128,6 +135,9 @@ func (a *app) explain(err error) error {
 func (a *app) advice(p *api.Problem) (code int, next string) {
 	switch p.Code {
 	case api.CodeUnauthenticated, api.CodeForbidden:
+		if a.tokenFile != "" {
+			return program.CodeAuth, fmt.Sprintf("The token in %s is none that this daemon takes. On the daemon's machine the right one is admin.token in its data folder.", a.tokenFile)
+		}
 		return program.CodeAuth, "Name a file with a token: --token-file FILE, or FORGEYARD_TOKEN_FILE. On the daemon's machine it is admin.token in its data folder."
 	case api.CodeUnreachable, api.CodeUnreadableAnswer:
 		return program.CodeInfrastructure, fmt.Sprintf("Is %s the daemon's address, and does it run? Check: forgeyard transport doctor", a.serverName())
@@ -150,6 +160,9 @@ func (a *app) serverName() string {
 	return a.server
 }
 
+// errHomeless means that the environment names no place for our files.
+var errHomeless = errors.New("no folder to use")
+
 // configDir is where contexts are kept.
 func (a *app) configDir() (string, error) { return a.base("XDG_CONFIG_HOME", ".config") }
 
@@ -158,7 +171,22 @@ func (a *app) dataDir() (string, error) {
 	if a.data != "" {
 		return filepath.Abs(a.data)
 	}
-	return a.base("XDG_DATA_HOME", ".local/share")
+	dir, err := a.base("XDG_DATA_HOME", ".local/share")
+	if err != nil {
+		return "", program.Exit(program.CodeInfrastructure, fmt.Errorf("%w, or name one: --data DIR", err))
+	}
+	return dir, nil
+}
+
+// ownFailed is the error of a daemon and an agent in this process that did not come up, or did not stay.
+func (a *app) ownFailed(data string, err error) error {
+	var exit *program.ExitError
+	var problem *api.Problem
+	var by *program.Signal
+	if err == nil || errors.As(err, &exit) || errors.As(err, &problem) || errors.As(err, &by) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return program.Exit(program.CodeInfrastructure, fmt.Errorf("the daemon and the agent in this process: %w\nThey keep what they have in %s. To use another folder: --data DIR", err, data))
 }
 
 // base returns our folder below a folder of the XDG specification.
@@ -169,10 +197,10 @@ func (a *app) base(variable, below string) (string, error) {
 		if home == "" {
 			var err error
 			if home, err = os.UserHomeDir(); err != nil {
-				return "", fmt.Errorf("no folder to use: set %s or HOME", variable)
+				return "", fmt.Errorf("%w: set %s or HOME", errHomeless, variable)
 			}
 		}
 		dir = filepath.Join(home, filepath.FromSlash(below))
 	}
-	return filepath.Join(dir, "forgeyard"), nil
+	return filepath.Abs(filepath.Join(dir, "forgeyard"))
 }

@@ -106,7 +106,7 @@ func TestLogsAreFoundByRunJobOrAttempt(t *testing.T) {
 	})
 	f.on("GET /jobs/{id}", func(r *http.Request) any {
 		if r.PathValue("id") != jobID {
-			return api.NewProblem(api.CodeNotFound, "no job")
+			return api.NewProblem(api.CodeNotFound, "there is no run, job or attempt")
 		}
 		return &api.Job{ID: jobID, Key: "run", CurrentAttempt: attemptID, AllAttempts: []api.Attempt{{ID: attemptID, Number: 1}}}
 	})
@@ -115,7 +115,7 @@ func TestLogsAreFoundByRunJobOrAttempt(t *testing.T) {
 	}
 	f.world(t).run("logs", "--attempt", "1", jobID).want(t, 0, "hello\n", "")
 	f.world(t).run("logs", "--attempt", "2", jobID).want(t, 1, "", "forgeyard job why "+jobID)
-	f.world(t).run("logs", "01JXXX").want(t, 1, "", "no job")
+	f.world(t).run("logs", "01JXXX").want(t, 1, "", "there is no run, job or attempt")
 }
 
 func TestLogsOfOneStep(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
@@ -16,6 +17,9 @@ import (
 
 // patience is how long a job may wait for a runner before a person is told why, and how often the reason is looked at.
 const patience = 3 * time.Second
+
+// lastWord is how long the request to cancel a run may still take when the user leaves.
+const lastWord = 2 * time.Second
 
 // A follower shows a run of one job from its start to its end.
 type follower struct {
@@ -40,25 +44,33 @@ func (f *follower) toTheEnd(ctx, serving context.Context) error {
 	defer leave(nil)
 	stop := context.AfterFunc(f.app.program.Force(), func() { leave(errLeft) })
 	defer stop()
+	cancelling, giveUp := context.WithCancel(serving) // beyond the second interrupt, or an impatient user's word is lost
+	defer giveUp()
+	stopGivingUp := context.AfterFunc(follow, func() { time.AfterFunc(lastWord, giveUp) })
+	defer stopGivingUp()
 	cancelled := make(chan error, 1)
 	stopCancel := context.AfterFunc(ctx, func() {
-		f.app.note("\ncancelling; press Ctrl-C again to leave the run alone")
-		_, err := f.client.CancelRun(follow, f.run)
+		again := "leave the run alone"
+		if f.app.own {
+			again = "end everything at once"
+		}
+		f.app.note("\ncancelling; press Ctrl-C again to %s", again)
+		_, err := f.client.CancelRun(cancelling, f.run)
 		cancelled <- err
 	})
 	err := f.watch(follow)
-	what := "the run goes on"
+	asked := false
 	if !stopCancel() {
 		switch e := <-cancelled; {
 		case e == nil:
-			what = "the run was asked to stop"
+			asked = true
 		case err == nil && !isCode(e, api.CodeConflict):
 			f.app.note("cancel: %v", e)
 		}
 	}
 	f.out.close()
 	if errors.Is(context.Cause(follow), errLeft) {
-		return program.Exit(program.CodePending, fmt.Errorf("left; %s\nSee its end: forgeyard runs watch %s", what, f.run))
+		return f.left(asked)
 	}
 	if err != nil {
 		return err
@@ -69,6 +81,44 @@ func (f *follower) toTheEnd(ctx, serving context.Context) error {
 	}
 	f.result(run)
 	return f.app.exit(run)
+}
+
+// left is the end of following a run that goes on without the user. Where daemon and agent are in this process, they have
+// ended by the time that it is read.
+func (f *follower) left(asked bool) error {
+	what := "the run goes on"
+	if asked {
+		what = "the run was asked to stop"
+	}
+	if !f.app.own {
+		return program.Exit(program.CodePending, fmt.Errorf("left; %s\nSee its end: forgeyard runs watch %s", what, f.run))
+	}
+	if !asked {
+		what = "the run goes on with the next start"
+	}
+	return program.Exit(program.CodeCancelled, fmt.Errorf(
+		"ended at once, and nothing is left running; %s\nSee its end after the next start: forgeyard up, then forgeyard runs show %s", what, f.run))
+}
+
+// streams is what a person was told about the streams of this command, of which there may be two at once.
+type streams struct {
+	mu   sync.Mutex
+	lost bool
+}
+
+// streamed tells that the streams have broken, or that they go on: once each, however many there are.
+func (a *app) streamed(broke error) {
+	a.streams.mu.Lock()
+	known := a.streams.lost == (broke != nil)
+	a.streams.lost = broke != nil
+	a.streams.mu.Unlock()
+	switch {
+	case known:
+	case broke != nil:
+		a.note("[%v; this goes on when the daemon is back]", broke)
+	default:
+		a.note("[the daemon is back; going on]")
+	}
 }
 
 // watch shows the changes of the run, and in between the logs of its attempts.
@@ -187,11 +237,15 @@ type printer struct {
 // printer returns one that makes output safe wherever a terminal shows it, unless raw is asked for.
 func (a *app) printer(raw bool) printer {
 	p := printer{app: a, stdout: a.env.Stdout, stderr: a.env.Stderr}
+	safe := console.Safe
+	if a.env.Getenv("NO_COLOR") != "" {
+		safe = console.Colourless
+	}
 	if !raw && telemetry.IsTerminal(a.env.Stdout) {
-		p.stdout = console.Safe(a.env.Stdout)
+		p.stdout = safe(a.env.Stdout)
 	}
 	if !raw && telemetry.IsTerminal(a.env.Stderr) {
-		p.stderr = console.Safe(a.env.Stderr)
+		p.stderr = safe(a.env.Stderr)
 	}
 	return p
 }

@@ -187,9 +187,10 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 		return console.Usage("--detach needs a daemon that goes on: name one with --server, or start one here with forgeyard up")
 	}
 	local := LocalOptions{Data: data, Log: telemetry.NewLogger(a.env.Stderr, slog.LevelError, telemetry.Text)}
-	return a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
+	return a.ownFailed(data, a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
+		a.own = serving.Done() != nil // what never ends is another process
 		return a.submitTo(ctx, serving, endpoint, request, o)
-	})
+	}))
 }
 
 func (a *app) submitTo(ctx, serving context.Context, endpoint string, request *api.RunRequest, o jobOptions) error {

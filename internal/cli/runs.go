@@ -120,9 +120,16 @@ func (a *app) runsWatch() *cobra.Command {
 }
 
 func (a *app) watchRun(ctx context.Context, client *api.Client, id string) error {
+	told := map[string]string{} // the state of each thing that was shown last: a stream that is opened anew begins with all of them
 	for e, err := range client.Watch(ctx, id) {
 		if err != nil {
 			return err
+		}
+		if known, err := isKnown(told, e); known || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		if err := a.showChange(e); err != nil {
 			return err
@@ -133,6 +140,20 @@ func (a *app) watchRun(ctx context.Context, client *api.Client, id string) error
 		return err
 	}
 	return a.exit(run)
+}
+
+// isKnown reports whether a change was shown already, and takes down that it is now.
+func isKnown(told map[string]string, e api.Event) (bool, error) {
+	if e.Name != api.EventChange {
+		return false, nil
+	}
+	var c api.RunEvent
+	if err := e.Decode(&c); err != nil {
+		return false, err
+	}
+	known := told[c.ID] == c.To
+	told[c.ID] = c.To
+	return known, nil
 }
 
 func (a *app) showChange(e api.Event) error {
@@ -280,10 +301,17 @@ the output byte for byte.`,
 				return err
 			}
 			options := api.LogOptions{Follow: o.follow, Tail: o.tail}
-			if o.raw && o.step < 0 && a.output != "json" {
-				return a.rawLog(cmd.Context(), client, attempt, options)
+			p := a.printer(o.raw)
+			if o.step >= 0 {
+				p.one, p.only, p.step = true, uint16(o.step), ^uint16(0)
 			}
-			return a.printLog(cmd.Context(), client, attempt, options, o.raw, o.step)
+			if o.raw && o.step < 0 && a.output != "json" {
+				if !o.follow {
+					return a.rawLog(cmd.Context(), client, attempt, options)
+				}
+				p.stderr = p.stdout // as in a raw log, in which both are one; only events can be taken up again where they broke
+			}
+			return printLog(cmd.Context(), client, attempt, options, p)
 		},
 	}
 	f := cmd.Flags()
@@ -297,6 +325,9 @@ the output byte for byte.`,
 
 // findAttempt returns the id of the attempt that is meant by the id of an attempt, a job or a run.
 func findAttempt(ctx context.Context, client *api.Client, id string, number int) (string, error) {
+	if len(id) < api.MinIDPrefix {
+		return "", console.Usage("%q is no id of a run, a job or an attempt: write at least its first %d digits", id, api.MinIDPrefix)
+	}
 	job := id
 	if number == 0 {
 		t, err := client.Attempt(ctx, id)
@@ -313,6 +344,9 @@ func findAttempt(ctx context.Context, client *api.Client, id string, number int)
 		return "", err
 	}
 	j, err := client.Job(ctx, job)
+	if job == id && isCode(err, api.CodeNotFound) {
+		return "", api.NewProblem(api.CodeNotFound, "there is no run, job or attempt %s", id)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -332,15 +366,14 @@ func (a *app) rawLog(ctx context.Context, client *api.Client, attempt string, o 
 		return err
 	}
 	_, err = io.Copy(a.env.Stdout, body)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = api.NewProblem(api.CodeUnreachable, "the log broke off")
+	}
 	return errors.Join(err, body.Close())
 }
 
-func (a *app) printLog(ctx context.Context, client *api.Client, attempt string, o api.LogOptions, raw bool, step int) error {
-	p := a.printer(raw)
+func printLog(ctx context.Context, client *api.Client, attempt string, o api.LogOptions, p printer) error {
 	defer p.close()
-	if step >= 0 {
-		p.one, p.only, p.step = true, uint16(step), ^uint16(0)
-	}
 	for e, err := range client.Log(ctx, attempt, o) {
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/console"
@@ -25,7 +26,8 @@ type Local interface {
 	// Run starts both, calls use with the daemon's endpoint once they are ready, and stops them when use has returned and the
 	// runs of other processes have ended. The end of ctx ends that waiting and nothing else: an interrupt cancels a run, and
 	// daemon and agent must live on to carry that out. force ends all waiting for jobs. The context of use ends when daemon
-	// or agent do. The error of use comes before its own.
+	// or agent do; it never ends where another process has taken the folder meanwhile, and that one is to be asked. The error
+	// of use comes before its own.
 	Run(ctx, force context.Context, o LocalOptions, use func(ctx context.Context, endpoint string) error) error
 }
 
@@ -84,7 +86,7 @@ func (a *app) dial(endpoint string) (*api.Client, error) {
 			return nil, program.Exit(program.CodeAuth, err)
 		}
 	}
-	client, err := api.NewClient(endpoint, api.Options{Token: token, UserAgent: "forgeyard/" + a.env.Version})
+	client, err := api.NewClient(endpoint, api.Options{Token: token, UserAgent: "forgeyard/" + a.env.Version, Stream: a.streamed})
 	if err != nil {
 		return nil, console.Usage("%v", err)
 	}
@@ -144,11 +146,14 @@ func (a *app) contextsFile() (string, error) {
 // contexts reads the saved servers. None is not an error.
 func (a *app) contexts() (*savedContexts, error) {
 	file, err := a.contextsFile()
+	if errors.Is(err, errHomeless) {
+		return &savedContexts{}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	data, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // where HOME is /dev/null, say
 		return &savedContexts{}, nil
 	}
 	if err != nil {

@@ -87,7 +87,7 @@ type finding struct {
 func (a *app) transportDoctor() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Short: "Check the way to the daemon, the daemon, and its agents", Args: cobra.NoArgs,
-		Long: "Check the way to the daemon, the daemon, and its agents. Ends with 3 if something is wrong.\nFor an agent that does not come, see \"forgeyard-agent doctor\" on its machine.",
+		Long: "Check the way to the daemon, the daemon, and its agents. Ends with 3 if something is wrong, 4 if it is the token.\nFor an agent that does not come, see \"forgeyard-agent doctor\" on its machine.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -101,14 +101,22 @@ func (a *app) transportDoctor() *cobra.Command {
 			}); err != nil {
 				return err
 			}
-			for _, f := range findings {
-				if !f.OK {
-					return program.Exit(program.CodeInfrastructure, nil)
-				}
-			}
-			return nil
+			return verdict(findings)
 		},
 	}
+}
+
+// verdict ends the doctor by the first thing that is wrong.
+func verdict(findings []finding) error {
+	for _, f := range findings {
+		if !f.OK && f.Check == tokenCheck {
+			return program.Exit(program.CodeAuth, nil)
+		}
+		if !f.OK {
+			return program.Exit(program.CodeInfrastructure, nil)
+		}
+	}
+	return nil
 }
 
 func mark(ok bool) string {
@@ -118,9 +126,15 @@ func mark(ok bool) string {
 	return "FAIL"
 }
 
+// tokenCheck is the finding that ends the doctor with the code for authentication.
+const tokenCheck = "token is accepted"
+
 // examine looks at one thing after the other and stops where the rest would fail for the same reason.
 func examine(ctx context.Context, client *api.Client) []finding {
 	version, err := client.Version(ctx)
+	if isCode(err, api.CodeUnauthenticated, api.CodeForbidden) {
+		return []finding{{Check: "daemon answers", OK: true}, {Check: tokenCheck, Detail: err.Error()}}
+	}
 	if err != nil {
 		return []finding{{Check: "daemon answers", Detail: err.Error()}}
 	}
@@ -128,9 +142,9 @@ func examine(ctx context.Context, client *api.Client) []finding {
 	all = append(all, readiness(ctx, client)...)
 	status, err := client.TransportStatus(ctx)
 	if err != nil {
-		return append(all, finding{Check: "token is accepted", Detail: err.Error()})
+		return append(all, finding{Check: tokenCheck, Detail: err.Error()})
 	}
-	all = append(all, finding{Check: "token is accepted", OK: true}, finding{Check: "listens for agents", OK: status.Listen != "", Detail: status.Listen})
+	all = append(all, finding{Check: tokenCheck, OK: true}, finding{Check: "listens for agents", OK: status.Listen != "", Detail: status.Listen})
 	f := finding{Check: "agents are connected", OK: status.Connections > 0, Detail: fmt.Sprint(status.Connections)}
 	if !f.OK {
 		f.Detail = "none; on a machine that should be one: forgeyard-agent doctor"

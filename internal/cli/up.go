@@ -53,7 +53,7 @@ func (a *app) up(ctx context.Context, listen string, log *slog.Logger) error {
 		return program.Exit(program.CodeFailed, fmt.Errorf("another process serves %s already, at %s", data, endpoint))
 	}
 	local := LocalOptions{Data: data, Listen: listen, Log: log}
-	return a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
+	return a.ownFailed(data, a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
 		fmt.Fprintln(a.env.Stdout, "ready", endpoint)
 		select {
 		case <-ctx.Done():
@@ -61,7 +61,7 @@ func (a *app) up(ctx context.Context, listen string, log *slog.Logger) error {
 		case <-serving.Done():
 		}
 		return nil
-	})
+	}))
 }
 
 // versionInfo is the answer of version.

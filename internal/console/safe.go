@@ -20,6 +20,7 @@ type SafeWriter struct {
 	rest     []byte // the beginning of a character
 	out      []byte
 	coloured bool
+	plain    bool // colours do not pass either
 }
 
 type safeState uint8
@@ -35,6 +36,9 @@ const (
 
 // Safe returns a writer that makes what goes to w safe for a terminal.
 func Safe(w io.Writer) *SafeWriter { return &SafeWriter{w: w} }
+
+// Colourless is Safe for those who want no colours at all (NO_COLOR).
+func Colourless(w io.Writer) *SafeWriter { return &SafeWriter{w: w, plain: true} }
 
 // Write writes what is safe of p.
 func (s *SafeWriter) Write(p []byte) (int, error) {
@@ -140,7 +144,7 @@ func (s *SafeWriter) csi(r rune) {
 		s.out = append(s.out, '\n')
 	case r >= 0x40 && r <= 0x7e:
 		s.state = safeText
-		if r == 'm' && len(s.sequence) < maxSequence && strings.Trim(string(s.sequence), "0123456789;:") == "" {
+		if r == 'm' && !s.plain && len(s.sequence) < maxSequence && strings.Trim(string(s.sequence), "0123456789;:") == "" {
 			s.out = append(append(append(s.out, "\x1b["...), s.sequence...), 'm')
 			s.coloured = true
 		}

@@ -54,6 +54,18 @@ func TestATerminalGetsTextAndColoursOnly(t *testing.T) {
 	}
 }
 
+func TestWhoWantsNoColoursGetsNone(t *testing.T) {
+	for _, c := range evil {
+		var out bytes.Buffer
+		w := Colourless(&out)
+		_, _ = w.Write([]byte(c.text))
+		_ = w.Close()
+		if strings.Contains(out.String(), "\x1b") {
+			t.Errorf("%s: %q", c.name, out.String())
+		}
+	}
+}
+
 func TestColoursEndWithTheOutput(t *testing.T) {
 	var out bytes.Buffer
 	w := Safe(&out)

@@ -122,8 +122,8 @@ func Run(ctx context.Context, o Options, main func(context.Context, *Program) er
 		o.watch(ctx, signals, ended, stop, p)
 	}()
 	err := guard(func() error { return main(ctx, p) })
-	var by *Signal
-	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &by) {
+	var by, in *Signal
+	if errors.As(context.Cause(ctx), &by) && (errors.Is(err, context.Canceled) || errors.As(err, &in)) {
 		err = Exit(CodeCancelled, fmt.Errorf("interrupted (%v)", by.Signal))
 	}
 	signal.Stop(signals)

@@ -42,6 +42,9 @@ func play(role string) int {
 		case "interrupted":
 			<-ctx.Done()
 			return fmt.Errorf("wait: %w", ctx.Err())
+		case "caused":
+			<-ctx.Done()
+			return fmt.Errorf("wait: %w", context.Cause(ctx))
 		case "forced":
 			<-ctx.Done()
 			fmt.Println("draining")
@@ -122,9 +125,11 @@ func TestTheFirstSignalStopsInOrder(t *testing.T) {
 }
 
 func TestAnInterruptedProgramSaysSo(t *testing.T) {
-	p := start(t, "interrupted")
-	p.signal(t, syscall.SIGINT)
-	p.ends(t, CodeCancelled, "player: interrupted (interrupt)")
+	for _, role := range []string{"interrupted", "caused"} { // whichever of the two a wait ends with
+		p := start(t, role)
+		p.signal(t, syscall.SIGINT)
+		p.ends(t, CodeCancelled, "player: interrupted (interrupt)")
+	}
 }
 
 // Case B39.

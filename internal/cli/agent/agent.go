@@ -324,7 +324,7 @@ func (a *app) token(file string) (trust.Token, error) {
 	if file != "" {
 		token, err := trust.ReadTokenFile(file)
 		if err != nil {
-			return trust.Token{}, fmt.Errorf("--token-file: %w", err)
+			return trust.Token{}, program.Exit(program.CodeAuth, fmt.Errorf("--token-file: %w", err))
 		}
 		return token, nil
 	}
@@ -333,7 +333,7 @@ func (a *app) token(file string) (trust.Token, error) {
 	}
 	token, err := trust.ReadToken(a.env.Stdin)
 	if err != nil {
-		return trust.Token{}, fmt.Errorf("standard input: %w", err)
+		return trust.Token{}, program.Exit(program.CodeAuth, fmt.Errorf("standard input: %w", err))
 	}
 	return token, nil
 }

@@ -175,6 +175,14 @@ func TestAnUnknownFlagKeyIsAProblem(t *testing.T) {
 	}
 }
 
+func TestASettingWithoutItsSectionIsFound(t *testing.T) {
+	got := told(t, config.Input{Flags: []config.Override{{Source: "--set", Key: "level", Value: "debug"}, {Source: "--set", Key: "", Value: "x"}}})
+	want := []string{`--set: level: there is no such setting; did you mean log.level?`, `--set: there is no such setting`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestOverridesAreKeyAndValue(t *testing.T) {
 	if got, err := config.ParseOverride("--set", "a.b=c=d"); err != nil || got != (config.Override{Source: "--set", Key: "a.b", Value: "c=d"}) {
 		t.Errorf("%+v, %v", got, err)

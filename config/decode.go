@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -139,7 +140,7 @@ func (d *decoder) field(file string, key, value *yaml.Node, into reflect.Value, 
 		}
 		return
 	}
-	d.wrong(place(file, key), prefix+clip(key.Value), "there is no such setting%s", didYouMean(key.Value, names))
+	d.wrong(place(file, key), prefix+clip(key.Value), "there is no such setting%s", cmp.Or(didYouMean(key.Value, names), inSection(key.Value, d.keys())))
 }
 
 // value reads a scalar or a list.
@@ -215,7 +216,7 @@ func kind(node *yaml.Node) string {
 func (d *decoder) set(source, key, text string) {
 	i := slices.IndexFunc(d.leaves, func(l leaf) bool { return l.key == key })
 	if i < 0 {
-		d.wrong(source, clip(key), "there is no such setting%s", didYouMean(key, d.keys()))
+		d.wrong(source, clip(key), "there is no such setting%s", cmp.Or(didYouMean(key, d.keys()), inSection(key, d.keys())))
 		return
 	}
 	d.text(source, d.leaves[i], text)

@@ -44,6 +44,20 @@ func (d *decoder) wrong(source, key, format string, args ...any) {
 	}
 }
 
+// inSection returns a hint at the settings that a word names without their sections, or nothing if there are none.
+func inSection(word string, keys []string) string {
+	var named []string
+	for _, k := range keys {
+		if strings.HasSuffix(k, "."+word) {
+			named = append(named, k)
+		}
+	}
+	if len(named) == 0 || word == "" {
+		return ""
+	}
+	return "; did you mean " + strings.Join(named, " or ") + "?"
+}
+
 // didYouMean returns a hint at the candidate that is nearest to a word, or nothing if none is near.
 func didYouMean(word string, candidates []string) string {
 	const near, longest = 2, 64

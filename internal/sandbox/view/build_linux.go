@@ -105,11 +105,19 @@ func (b *builder) places(top *os.File) error {
 			return err
 		}
 	}
-	if b.plan.Switches.off(DefenceMinimalRoot) {
-		return unix.Mkdirat(int(top.Fd()), "host", 0o755)
+	for defence, place := range withoutDefence {
+		if !b.plan.Switches.off(defence) {
+			continue
+		}
+		if err := unix.Mkdirat(int(top.Fd()), inRoot(place), 0o755); err != nil {
+			return err
+		}
 	}
 	return nil
 }
+
+// withoutDefence is where the host's root and /proc are shown if defences are switched off.
+var withoutDefence = map[string]string{DefenceMinimalRoot: "/host", DefenceOwnProc: "/host-proc"}
 
 // inner reports whether a bind's place is in another bind, and so not ours to make.
 func (b *builder) inner(bind Bind) bool {
@@ -142,8 +150,13 @@ func (b *builder) sources(*os.File) error {
 			return err
 		}
 	}
-	if b.plan.Switches.off(DefenceMinimalRoot) {
-		return b.copied("/", "/host", 0)
+	for defence, source := range map[string]string{DefenceMinimalRoot: "/", DefenceOwnProc: "/proc"} {
+		if !b.plan.Switches.off(defence) {
+			continue
+		}
+		if err := b.copied(source, withoutDefence[defence], 0); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -198,9 +211,6 @@ func shmInodes(p Plan) int { return int(p.Shm/4096) + 1 }
 
 // proc mounts /proc, with others' processes hidden where the kernel can do that for one mount.
 func (b *builder) proc() (*os.File, error) {
-	if b.plan.Switches.off(DefenceOwnProc) {
-		return tree(unix.AT_FDCWD, "/proc", 0)
-	}
 	const attrs = attrData
 	if !b.plan.Switches.off(DefenceHiddenProc) {
 		// Not "invisible", which hides nothing from the group 0 of the host, to which a single id may belong.

@@ -11,7 +11,7 @@ const (
 	DefenceNoDevices     = "nodev"        // no devices on any mount but those of /dev
 	DefenceHide          = "hidden-paths" // what Options.Hide names is covered
 	DefenceMinimalRoot   = "minimal-root" // without it the host's whole root is shown at /host
-	DefenceOwnProc       = "own-proc"     // without it the host's /proc is shown
+	DefenceOwnProc       = "own-proc"     // without it the host's /proc is shown at /host-proc besides
 )
 
 // Defences lists them.

@@ -10,11 +10,12 @@ CHAOS      = 20
 FUZZTIME   = 2s
 FUZZBUDGET = 180
 
-.PHONY: help check fmt-check vet staticcheck cross build test fmt fuzz sim mutants chaos bench nightly guest race
+.PHONY: help check fmt-check vet staticcheck cross build test attack fmt fuzz sim mutants chaos bench nightly guest race
 
 help:
 	@echo 'make check    formatting, vet, staticcheck, other systems, build, tests'
 	@echo 'make test     all tests, and which requirements they hold'
+	@echo 'make attack   attacks on the sandbox work where their defences are off'
 	@echo 'make build    every package, without cgo'
 	@echo 'make fmt      format the tree'
 	@echo 'make fuzz     one fuzz target of each package, $(FUZZTIME) each, $(FUZZBUDGET) s in all'
@@ -25,7 +26,7 @@ help:
 	@echo 'make guest    control groups of version 2, in a virtual machine'
 	@echo 'make nightly  what takes too long for each commit'
 
-check: fmt-check vet staticcheck cross build test
+check: fmt-check vet staticcheck cross build test attack
 
 fmt-check:
 	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
@@ -49,6 +50,12 @@ build:
 test:
 	@$(GO) build -o bin/acceptance ./tools/acceptance
 	bin/acceptance -tsv docs/acceptance.tsv -spec ../shared/spec/acceptance.tsv -exec $(GO) test -json ./...
+
+# Every attack on the sandbox again, without what stops it: in this build, which no agent starts from, defences can be
+# switched off.
+attack:
+	$(GO) vet -tags forgeyard_unsafe ./internal/sandbox/...
+	$(GO) test -tags forgeyard_unsafe ./internal/sandbox/attack
 
 fmt:
 	$(TOOL) gofumpt -w .

@@ -107,15 +107,15 @@ func inMemory() []string {
 	return list
 }
 
-// descriptorBomb opens files until there are no more, after it has asked for more.
+// descriptorBomb duplicates a file until there are no more descriptors, after it has asked for more. That takes little else.
 func descriptorBomb(t *Target) Verdict {
 	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(t.Most) + 64, Max: uint64(t.Most) + 64})
 	for opened := range t.Most {
-		if _, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		if _, err := unix.Dup(0); err != nil {
 			return denied(fmt.Sprintf("%d descriptors, then", opened), err)
 		}
 	}
-	return worked("opened %d descriptors", t.Most)
+	return worked("has %d descriptors", t.Most)
 }
 
 // logFlood prints as much as it may.

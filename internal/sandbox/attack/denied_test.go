@@ -1,9 +1,8 @@
-//go:build linux
+//go:build linux && !forgeyard_unsafe
 
 package attack_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/forgeyard/forgeyard/internal/sandbox"
@@ -54,19 +53,6 @@ func tries(a attack.Attack) int {
 		return 12
 	}
 	return 1
-}
-
-type mode struct {
-	name     string
-	rootless bool
-}
-
-func modes() []mode {
-	list := []mode{{"rootless", true}}
-	if os.Geteuid() == 0 {
-		list = append(list, mode{"mapped", false})
-	}
-	return list
 }
 
 // lacks says which wall this machine does not give that all defences against an attack need.

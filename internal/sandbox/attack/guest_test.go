@@ -28,6 +28,7 @@ type plan struct {
 const (
 	exitNoneLeft = 0
 	exitSomeLeft = 3
+	exitNoSignal = 4
 )
 
 // guest is pid 1. The step has the pipes as its output, and no input.
@@ -83,12 +84,14 @@ func (p *plan) start(room launch.Room) (int, error) {
 // endGroup does what an end of an attempt would be without a pid namespace that dies: it waits until the step has said that
 // it is ready, which ends its first process or not, and signals its group.
 func (p *plan) endGroup(group int) int {
-	const tries, pause = 40, 25 * time.Millisecond // for the attack to begin, and for those who heed the signal to end
+	const tries, pause = 20, 25 * time.Millisecond // for the attack to begin, and for those who heed the signal to end
 	for range tries {
 		time.Sleep(pause)
 		reap()
 	}
-	_ = unix.Kill(-group, unix.SIGTERM)
+	if err := unix.Kill(-group, unix.SIGTERM); err != nil && !errors.Is(err, unix.ESRCH) {
+		return exitNoSignal
+	}
 	for range tries {
 		time.Sleep(pause)
 		if reap(); !othersLive() {

@@ -28,13 +28,14 @@ func searchKeys(*Target) Verdict {
 	return worked("found keyring %d", id)
 }
 
-// requestKey lets the kernel call its helper on the host.
+// requestKey asks for a key, for which the kernel could be made to call its helper on the host.
 func requestKey(*Target) Verdict {
-	_, err := unix.RequestKey("user", "forgeyard-decoy", "", 0) // without a callout nothing is called
-	if errors.Is(err, unix.ENOKEY) {
+	kind, name := []byte("user\x00"), []byte("forgeyard-decoy\x00")
+	_, _, errno := unix.Syscall6(unix.SYS_REQUEST_KEY, pointer(kind), pointer(name), 0, 0, 0, 0) // without a callout nothing is called
+	if errno == unix.ENOKEY {
 		return worked("the kernel looked for a key")
 	}
-	return denied("request a key", err)
+	return denied("request a key", errno)
 }
 
 // useBPF asks for something of the kernel's bpf that has no effect and that it would answer with another error.

@@ -3,6 +3,7 @@
 package attack
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -87,8 +88,10 @@ func stayAlive() {
 
 // crash becomes a shell that ends by a signal whose default is a core dump.
 func crash() int {
-	err := os.Chdir("/work")
-	if err == nil {
+	var core unix.Rlimit
+	err := errors.Join(os.Chdir("/work"), unix.Getrlimit(unix.RLIMIT_CORE, &core))
+	core.Cur = core.Max
+	if err = errors.Join(err, unix.Setrlimit(unix.RLIMIT_CORE, &core)); err == nil {
 		err = unix.Exec("/bin/sh", []string{"sh", "-c", "kill -ABRT $$"}, nil)
 	}
 	fmt.Fprintln(os.Stderr, "crash:", err)

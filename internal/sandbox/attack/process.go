@@ -21,7 +21,7 @@ const initPid = 1
 // findProcess looks for the host's decoy process in everything that is like /proc.
 func findProcess(t *Target) Verdict {
 	seen := 0
-	for _, dir := range []string{"/proc", "/host/proc"} {
+	for _, dir := range []string{"/proc", "/host-proc"} {
 		list, err := filepath.Glob(dir + "/[0-9]*")
 		if err != nil {
 			continue
@@ -155,7 +155,7 @@ func useSharedMemory(t *Target) Verdict {
 // readMaskedProc reads what of /proc is nobody's business.
 func readMaskedProc(*Target) Verdict {
 	var last error
-	for _, name := range []string{"keys", "timer_list", "sched_debug", "kcore", "key-users", "latency_stats", "scsi/scsi", "acpi/wakeup"} {
+	for _, name := range []string{"keys", "kallsyms", "interrupts", "cmdline", "timer_list", "sched_debug", "kcore", "key-users", "latency_stats", "scsi/scsi", "acpi/wakeup"} {
 		data, err := readSome("/proc/"+name, 4096)
 		if err == nil && len(data) > 0 {
 			return worked("read %d bytes of /proc/%s", len(data), name)

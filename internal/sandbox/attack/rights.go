@@ -3,6 +3,7 @@
 package attack
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -12,14 +13,27 @@ import (
 
 // runSetuid runs a file of the sandbox's root with the set-user-id bit.
 func runSetuid(*Target) Verdict {
-	out, err := runStage(DecoyDir+"/"+FileSetuid, stageWho)
-	return stageVerdict("run a set-user-id program", out, err)
+	return runEach(FileSetuid)
 }
 
 // runCapable runs a file that has capabilities.
 func runCapable(*Target) Verdict {
-	out, err := runStage(DecoyDir+"/"+FileCapable, stageWho)
-	return stageVerdict("run a program with capabilities", out, err)
+	return runEach(FileCapable)
+}
+
+// Ranges is how many ranges of ids the sandboxes of a test may have.
+const Ranges = 4
+
+// runEach runs the programs for every range of ids, of which one is this sandbox's.
+func runEach(file string) Verdict {
+	var v Verdict
+	for n := range Ranges {
+		out, err := runStage(fmt.Sprint(DecoyDir, "/", file, n), stageWho)
+		if v = stageVerdict("run the program", out, err); v.Worked {
+			break
+		}
+	}
+	return v
 }
 
 // becomeRoot asks for the id of the sandbox's root.
@@ -32,7 +46,7 @@ func becomeRoot(*Target) Verdict {
 
 // changeOwner gives a file away, to the sandbox's root.
 func changeOwner(*Target) Verdict {
-	const name = "/tmp/owned"
+	const name = own + "/owned"
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		return denied("make a file", err)
 	}
@@ -44,7 +58,7 @@ func changeOwner(*Target) Verdict {
 
 // makeNode makes the node of a device that does no harm.
 func makeNode(*Target) Verdict {
-	if err := unix.Mknod("/tmp/node", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
+	if err := unix.Mknod(own+"/node", unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil {
 		return denied("make a node", err)
 	}
 	return worked("made the node of a device")

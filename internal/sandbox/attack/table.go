@@ -47,14 +47,14 @@ func fileAttacks() []Attack {
 		{Name: "read-key", Item: ItemAgentKey, Threat: "S11", Defences: on(NotShown), run: readKey},
 		{Name: "list-state", Item: ItemAgentState, Threat: "S11", Defences: on(NotShown), run: listState},
 		{Name: "sweep", Item: ItemAgentState, Threat: "S11", Defences: on(NotShown), run: sweep},
-		{Name: "connect-socket", Item: ItemLauncherSocket, Threat: "S11", Defences: on(NotShown), run: connectSocket},
+		{Name: "connect-socket", Item: ItemLauncherSocket, Threat: "S11", Defences: on(NotShown), Also: on(Landlock), run: connectSocket},
 		{Name: "read-sibling", Item: ItemWorkspace, Threat: "S14", Defences: on(NotShown), run: readSibling},
 		{Name: "open-by-handle", Item: ItemWorkspace, Threat: "S12", NoControl: hostRootOnly, run: openByHandle},
 		{Name: "read-outside", Item: ItemHostFiles, Threat: "S12", Defences: on(NotShown), run: readOutside},
 		{Name: "write-root", Item: ItemHostFiles, Threat: "S12", Defences: on(ReadOnlyRoot, Landlock, NoRights), Root: true, run: writeRoot},
 		{Name: "write-read-only", Item: ItemHostFiles, Threat: "S15", Defences: on(ReadOnlyBinds, Landlock), run: writeReadOnly},
 		{Name: "overwrite-program", Item: ItemExe, Threat: "S12", Defences: on(ReadOnlyBinds, Landlock), run: overwriteProgram},
-		{Name: "climb", Item: ItemExe, Threat: "S12", Defences: on(ThreeDescriptors), run: climbFromDescriptors},
+		{Name: "climb", Item: ItemExe, Threat: "S12", Defences: on(ThreeDescriptors, Landlock), run: climbFromDescriptors},
 		{Name: "use-descriptors", Item: ItemDescriptors, Threat: "S12", Defences: on(ThreeDescriptors), run: useDescriptors},
 		{Name: "read-environment", Item: ItemMore, Threat: "S11", Defences: on(EmptyEnvironment), run: readEnvironment},
 		{Name: "follow-link", Item: ItemLinks, Threat: "S18", Defences: on(NotShown), run: readLinkedTmp},
@@ -69,12 +69,12 @@ func processAttacks() []Attack {
 		{Name: "find-process", Item: ItemProcOfOthers, Threat: "S11", Defences: on(OwnProc), run: findProcess},
 		{Name: "see-init", Item: ItemProcOfOthers, Threat: "S11", Defences: on(HiddenProc), run: seeInit},
 		{Name: "read-masked", Item: ItemProcOfOthers, Threat: "S12", Defences: on(MaskedProc), run: readMaskedProc},
-		{Name: "read-init-memory", Item: ItemInit, Threat: "S11", Defences: on(Undumpable), Single: true, run: readInitMemory},
-		{Name: "read-init-environment", Item: ItemInit, Threat: "S11", Defences: on(Undumpable), Single: true, run: readInitEnvironment},
-		{Name: "open-init-descriptors", Item: ItemLauncherSocket, Threat: "S11", Defences: on(Undumpable), Single: true, run: openInitDescriptors},
-		{Name: "take-init-descriptor", Item: ItemLauncherSocket, Threat: "S11", Defences: on(Undumpable), Single: true, run: takeInitDescriptor},
-		{Name: "trace-init", Item: ItemPtrace, Threat: "S12", Defences: on(Undumpable), Single: true, run: traceInit},
-		{Name: "read-init-directly", Item: ItemProcessVM, Threat: "S11", Defences: on(Undumpable), Single: true, run: readInitDirectly},
+		{Name: "read-init-memory", Item: ItemInit, Threat: "S11", Defences: on(Undumpable), Also: on(Landlock), Single: true, run: readInitMemory},
+		{Name: "read-init-environment", Item: ItemInit, Threat: "S11", Defences: on(Undumpable), Also: on(Landlock), Single: true, run: readInitEnvironment},
+		{Name: "open-init-descriptors", Item: ItemLauncherSocket, Threat: "S11", Defences: on(Undumpable), Also: on(Landlock), Single: true, run: openInitDescriptors},
+		{Name: "take-init-descriptor", Item: ItemLauncherSocket, Threat: "S11", Defences: on(Undumpable, Seccomp), Also: on(Landlock), Single: true, run: takeInitDescriptor},
+		{Name: "trace-init", Item: ItemPtrace, Threat: "S12", Defences: on(Undumpable), Also: on(Landlock), Single: true, run: traceInit},
+		{Name: "read-init-directly", Item: ItemProcessVM, Threat: "S11", Defences: on(Undumpable), Also: on(Landlock), Single: true, run: readInitDirectly},
 		{Name: "dump-core", Item: ItemCorePattern, Threat: "S30", Defences: on(Limits), run: dumpCore},
 	}
 }
@@ -114,7 +114,7 @@ func rightsAttacks() []Attack {
 
 func networkAttacks() []Attack {
 	return []Attack{
-		{Name: "raw-socket", Item: ItemRawSockets, Threat: "S25", Defences: on(NoRights), Root: true, run: rawSocket},
+		{Name: "raw-socket", Item: ItemRawSockets, Threat: "S25", Defences: on(Seccomp, NoRights), Root: true, run: rawSocket},
 		{Name: "packet-socket", Item: ItemRawSockets, Threat: "S25", Defences: on(Seccomp, NoRights), Root: true, run: packetSocket},
 		{Name: "machine-socket", Item: ItemRawSockets, Threat: "S12", Defences: on(Seccomp), run: machineSocket},
 		{Name: "cipher-socket", Item: ItemRawSockets, Threat: "S12", Defences: on(Seccomp), run: cipherSocket},
@@ -166,7 +166,7 @@ const (
 	mostProcesses   = 160
 	mostMemory      = 160 << 20
 	mostInodes      = 120_000
-	mostDescriptors = 140_000
+	mostDescriptors = 540_000
 	mostOutput      = 48 << 20
 )
 

@@ -112,31 +112,34 @@ func (d *decoys) hostFiles() error {
 	return all
 }
 
-// programs are copies of this one with rights that a step must not get. The ids are those of the only slot that tests use.
+// programs are copies of this one with rights that a step must not get.
 func (d *decoys) programs() error {
 	own, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	copies := map[string]os.FileMode{
-		d.bin + "/attack": 0o755, d.shown + "/" + attack.FileProgram: 0o777, d.shown + "/" + attack.FileSetuid: 0o755, d.shown + "/" + attack.FileCapable: 0o755,
-	}
-	for name, mode := range copies {
-		if err := copyFile(own, name, mode); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(
+	err = errors.Join(
+		copyFile(own, d.bin+"/attack", 0o755),
+		copyFile(own, d.shown+"/"+attack.FileProgram, 0o777),
 		writeFile(d.shown+"/"+attack.FileWritable, nil, 0o666),
 		writeFile(d.shown+"/"+attack.FileELF32, elf32(), 0o755),
-	); err != nil || os.Geteuid() != 0 {
-		return err
+	)
+	for n := 0; n < attack.Ranges && err == nil && os.Geteuid() == 0; n++ {
+		err = d.rightful(own, n)
 	}
-	setuid, capable := d.shown+"/"+attack.FileSetuid, d.shown+"/"+attack.FileCapable
+	return err
+}
+
+// rightful makes the programs that would have the rights of the root of a range of ids.
+func (d *decoys) rightful(own string, n int) error {
+	root := sandbox.DefaultUIDBase + n*sandbox.SlotIDs
+	setuid, capable := fmt.Sprint(d.shown, "/", attack.FileSetuid, n), fmt.Sprint(d.shown, "/", attack.FileCapable, n)
 	return errors.Join(
-		os.Chown(setuid, sandbox.DefaultUIDBase, sandbox.DefaultUIDBase),
+		copyFile(own, setuid, 0o755),
+		os.Chown(setuid, root, root),
 		os.Chmod(setuid, 0o755|os.ModeSetuid),
-		unix.Setxattr(capable, "security.capability", everyCapability(sandbox.DefaultUIDBase), 0),
+		copyFile(own, capable, 0o755),
+		unix.Setxattr(capable, "security.capability", everyCapability(uint32(root)), 0),
 	)
 }
 

@@ -37,6 +37,20 @@ const (
 // patience bounds one attack.
 const patience = 60 * time.Second
 
+// mode is a way to be the owner of sandboxes.
+type mode struct {
+	name     string
+	rootless bool
+}
+
+func modes() []mode {
+	list := []mode{{"rootless", true}}
+	if os.Geteuid() == 0 {
+		list = append(list, mode{"mapped", false})
+	}
+	return list
+}
+
 // yard is a launcher with which attacks are run, and what is left out of its defences.
 type yard struct {
 	decoys   *decoys
@@ -53,6 +67,9 @@ func open(t *testing.T, rootless bool, without ...attack.Defence) *yard {
 	state := filepath.Join(d.base, "launchers", rand.Text())
 	if err := os.Mkdir(state, 0o700); err != nil {
 		t.Fatal(err)
+	}
+	if ranges := sandbox.Ranges(1, 1); ranges > attack.Ranges {
+		t.Fatalf("%d ranges of ids, and programs for %d", ranges, attack.Ranges)
 	}
 	l, err := sandbox.Open(t.Context(), sandbox.Config{
 		State: state, View: y.view(), Pool: 1, Slots: 1, Rootless: rootless, Switches: switches(without),

@@ -160,6 +160,17 @@ func TestPid1KilledOnTheHostIsASignal(t *testing.T) {
 	})
 }
 
+// Rootless, steps have the id of pid 1.
+func TestStepsCannotEndPid1BySignals(t *testing.T) {
+	modes(t, func(t *testing.T, mode func(*sandbox.Config)) {
+		y := open(t, mode)
+		r := y.make("for s in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 19 20 21 22 23 24 25 26 27 29 30 31 34 64; do kill -$s 1 2>/dev/null; done; sleep 0.1; exit 7", nil)
+		if end := r.wait(t); end.Exit != 7 {
+			t.Errorf("%+v\n%s", end, r.output())
+		}
+	})
+}
+
 func TestTheLauncherKeepsTheDeadlineOfAGuestThatDoesNot(t *testing.T) {
 	modes(t, func(t *testing.T, mode func(*sandbox.Config)) {
 		y := open(t, mode)

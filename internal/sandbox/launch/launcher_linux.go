@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -147,7 +148,7 @@ func (l *launcher) configure() error {
 	}
 	l.uid, l.gid = uint32(os.Geteuid()), uint32(os.Getegid())
 	if !l.cfg.Rootless {
-		if err := unix.Setgroups(nil); err != nil {
+		if err := syscall.Setgroups(nil); err != nil {
 			return fmt.Errorf("leave groups: %w", err)
 		}
 	}
@@ -160,12 +161,15 @@ func (l *launcher) configure() error {
 	return err
 }
 
-// sweep removes control groups that earlier launchers left.
+// sweep removes control groups that earlier launchers left, and lets the kernel take a sandbox's memory before the launcher's.
 func (l *launcher) sweep() {
 	if l.tree == nil {
 		return
 	}
 	if _, err := l.tree.Sweep(); err != nil {
+		l.notice("%v", err)
+	}
+	if err := cgroup.Protect(os.Getpid()); err != nil { // what it starts is exposed again, when it joins its group
 		l.notice("%v", err)
 	}
 }

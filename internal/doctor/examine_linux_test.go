@@ -81,6 +81,21 @@ func TestTheFolderIsLeftAsItWas(t *testing.T) {
 	}
 }
 
+func TestARealSandboxIsBuiltAndLetGo(t *testing.T) {
+	r := Examine(t.Context(), Options{Folder: t.TempDir(), Child: []string{childArg}})
+	f, _ := r.Find("sandbox")
+	if !r.Confined {
+		t.Skip("no sandbox can be built here: " + f.Detail)
+	}
+	want(t, r, "sandbox", OK, "built, with")
+	want(t, r, "wall pid-namespace", OK, "")
+	for _, f := range r.Findings {
+		if strings.HasPrefix(f.Check, "wall ") && f.Grade != OK && f.Detail == "not given here" {
+			t.Errorf("%+v: no reason is given", f)
+		}
+	}
+}
+
 func TestWithoutASandboxNothingIsConfinedAndTheReasonIsSaid(t *testing.T) {
 	r := examined(t, Options{}, sandbox.Report{}, errors.New("the moon is full"))
 	if r.Confined {

@@ -87,6 +87,9 @@ func folderIn(dir string, magic int64) error {
 	if errors.Is(err, fs.ErrExist) {
 		err = unix.Access(dir, unix.W_OK)
 	}
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = path.Err // The path is said below, shorter.
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("no right to make groups in %s: %w", filepath.Dir(dir), err)
 	}

@@ -103,6 +103,26 @@ func TestProcessorTimeIsBounded(t *testing.T) {
 	}
 }
 
+func TestLimitsThatComeLaterHold(t *testing.T) {
+	tree, given := open(t)
+	need(t, given.Memory)
+	g := group(t, tree, "later", cgroup.Limits{})
+	v := start(t, "eat", bombMiB)
+	if err := g.Add(v.cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Limit(cgroup.Limits{Memory: memoryLimit, Pids: 50}); err != nil {
+		t.Fatal(err)
+	}
+	v.begin()
+	if status := v.end(); status.Signal() != syscall.SIGKILL {
+		t.Errorf("the bomb ended with %v, want to be killed", status)
+	}
+	if u := usage(t, g); !u.OutOfMemory() || u.MemoryLimit != memoryLimit {
+		t.Errorf("usage %+v, want an out-of-memory kill and the limit", u)
+	}
+}
+
 func TestNoLimitIsNone(t *testing.T) {
 	tree, _ := open(t)
 	g := group(t, tree, "free", cgroup.Limits{})

@@ -157,13 +157,18 @@ func (p *planner) free(target string) error {
 		}
 	}
 	for _, f := range p.plan.Files {
-		if target == f.Path {
-			return fmt.Errorf("%s is a file of the sandbox itself: choose another place", target)
+		if _, over := below(f.Path, target); over {
+			return fmt.Errorf("%s is a file of the sandbox itself: choose another place than %s", f.Path, target)
 		}
 	}
 	for _, l := range p.plan.Links {
 		if _, in := below(target, l.Path); in {
 			return fmt.Errorf("%s is a link: use a place below what it leads to", l.Path)
+		}
+	}
+	for _, b := range p.plan.Binds {
+		if rest, over := below(b.Target, target); over && rest != "" {
+			return fmt.Errorf("%s would cover %s: name the outer one first, or choose another place", target, b.Target)
 		}
 	}
 	return nil

@@ -74,6 +74,9 @@ func pidOne(in roomtest.Inside) error {
 	if err != nil {
 		return err
 	}
+	if err := printToken(); err != nil {
+		return err
+	}
 	status, err := os.ReadFile("/proc/thread-self/status")
 	if err != nil {
 		return err
@@ -86,6 +89,18 @@ func pidOne(in roomtest.Inside) error {
 		}
 	}
 	return nil
+}
+
+// printToken looks, as a step, at what was made as a step.
+func printToken() error {
+	return confine.AsStep(1000, 1000, func() error {
+		var st syscall.Stat_t
+		if err := syscall.Stat(filepath.Join(view.SecretsDir, "token"), &st); err != nil {
+			return err
+		}
+		_, err := fmt.Printf("token %o %d:%d\n", st.Mode&0o777, st.Uid, st.Gid)
+		return err
+	})
 }
 
 // kinds runs a test in a room of either kind.
@@ -139,4 +154,3 @@ func shell(t *testing.T, mapped bool, script string) string {
 	}
 	return out
 }
-

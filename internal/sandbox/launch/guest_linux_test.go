@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/forgeyard/forgeyard/internal/clock"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == agentArg {
 		os.Exit(agent())
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // task is what the guest of these tests does.

@@ -1,6 +1,8 @@
 package launch_test
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -136,4 +138,53 @@ func TestManyAtOnceEachHaveTheirOwn(t *testing.T) {
 		all.Wait()
 		y.settled(2)
 	})
+}
+
+// 07§274: a launcher lives as long as its agent.
+func TestManySandboxesLeaveNothingInTheLauncher(t *testing.T) {
+	modes(t, func(t *testing.T, mode func(*sandbox.Config)) {
+		y := open(t, func(c *sandbox.Config) { mode(c); c.Pool = 1; c.Slots = 2 })
+		rounds := func(n int) {
+			for range n {
+				var all sync.WaitGroup
+				for range 2 {
+					all.Go(func() {
+						r, err := y.try("exit 7")
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if end := r.wait(t); end.Exit != 7 {
+							t.Errorf("%+v", end)
+						}
+					})
+				}
+				all.Wait()
+			}
+			y.settled(1)
+		}
+		rounds(4) // every slot has had its turn
+		before := belongings(t, launcherOf(y.state))
+		rounds(10)
+		eventually(t, "the launcher has what it had", func() bool { return belongings(t, launcherOf(y.state)) == before })
+		if left := records(t, y.state); len(left) != 1 {
+			t.Errorf("records are left: %v", left)
+		}
+	})
+}
+
+// belongings counts a process's open files and children, zombies among them.
+func belongings(t *testing.T, pid int) [2]int {
+	t.Helper()
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Skip(err) // only root sees those of a process that is not dumpable
+	}
+	children := 0
+	for _, p := range allPids(t) {
+		if parentOf(p) == pid {
+			children++
+		}
+	}
+	return [2]int{len(files), children}
 }

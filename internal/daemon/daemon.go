@@ -178,12 +178,14 @@ func (d *Daemon) openLogs(_ context.Context, stack *program.Stack, p *parts) (er
 }
 
 func (d *Daemon) openControl(_ context.Context, stack *program.Stack, p *parts) error {
+	took := newDurations(d.cfg.Metrics)
 	p.control = control.New(control.Config{
 		Store: p.store, CA: p.ca, Policy: d.cfg.Policy, Log: d.cfg.Log,
-		Place: func(w control.Placement) { p.agents.Place(core.Place(w)) },
+		Place:      func(w control.Placement) { p.agents.Place(core.Place(w)) },
+		Cancelling: took.cancelling,
 	})
 	gauges(d.cfg.Metrics, p.control)
-	server, err := d.newAgents(p)
+	server, err := d.newAgents(p, took)
 	if err != nil {
 		return err
 	}
@@ -192,7 +194,7 @@ func (d *Daemon) openControl(_ context.Context, stack *program.Stack, p *parts) 
 	return nil
 }
 
-func (d *Daemon) newAgents(p *parts) (*agents.Server, error) {
+func (d *Daemon) newAgents(p *parts, took *durations) (*agents.Server, error) {
 	desk := enroll.NewDesk(enroll.DeskConfig{CA: p.ca, Store: enrolment.New(p.store), Lifetime: d.cfg.Lifetime, Audit: d.audit(p)})
 	road := d.cfg.Link
 	road.Terms, road.Software, road.Log = d.cfg.Terms, d.software(), d.cfg.Log
@@ -200,7 +202,7 @@ func (d *Daemon) newAgents(p *parts) (*agents.Server, error) {
 		road.Terms = ownTerms()
 	}
 	return agents.New(agents.Config{
-		Store: newObserved(p.store, d.cfg.Metrics, d.cfg.Log), Logs: p.logs, Policy: d.cfg.Policy, Software: d.software(),
+		Store: newObserved(p.store, d.cfg.Metrics, took, d.cfg.Log), Logs: p.logs, Policy: d.cfg.Policy, Software: d.software(),
 		Cluster: p.ca.Cluster(), Desk: desk,
 		Counter: enroll.NewCounter(desk, enroll.CounterConfig{Link: road, Log: d.cfg.Log}), Control: p.control,
 		Metrics: agents.NewMetrics(d.cfg.Metrics), Log: d.cfg.Log, Link: road, Spread: d.cfg.Spread,

@@ -69,7 +69,7 @@ func TestARunFromItsSubmissionToItsResultOverRealConnections(t *testing.T) {
 		t.Errorf("runner: %+v, %v", r, err)
 	}
 	sessions, err := w.client.Sessions(w.ctx)
-	if err != nil || len(sessions.Items) != 1 || sessions.Items[0].Runner != r.ID || sessions.Items[0].State != "Active" {
+	if err != nil || len(sessions.Items) != 1 || sessions.Items[0].Runner != r.ID || sessions.Items[0].Protocol != r.Protocol || r.Protocol == "" || sessions.Items[0].State != "Active" {
 		t.Errorf("sessions: %+v, %v", sessions, err)
 	}
 	if s := sessions.Items[0]; s.RunnerName != "r1" || s.HeartbeatAt != nil {
@@ -311,6 +311,39 @@ func TestTheFiguresTellOfPressureRejectionsAndReconnects(t *testing.T) {
 	r, err := w.client.ExplainRunner(w.ctx, "r1")
 	if err != nil || r.LastReject == nil || r.LastReject.Reason != "its disk has too little room" {
 		t.Errorf("why: %+v, %v", r, err)
+	}
+}
+
+// Of every turn it is told how long it took, once.
+func TestTheFiguresTellHowLongEachTurnTook(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	token, err := w.client.CreateToken(w.ctx, &api.TokenRequest{})
+	w.must(err)
+	a := w.enroll(token.Token)
+	a.connect()
+	run := w.submit("a")
+	c := a.take()
+	_, err = w.client.CancelRun(w.ctx, run.ID)
+	w.must(err)
+	hear[*forge.Cancel](a)
+	a.say(&forge.CancelAck{Attempt: c.Attempt, Lease: c.Lease})
+	a.say(&forge.PhaseChange{Context: c, Seq: 2, Phase: forge.AttemptUploading})
+	hear[*forge.PhaseAck](a)
+	a.say(&forge.PhaseChange{Context: c, Seq: 2, Phase: forge.AttemptUploading}) // again: its answer could have been lost
+	hear[*forge.PhaseAck](a)
+	a.finish(c, "", 0, forge.Result{Class: forge.Cancelled})
+	text := w.figures("forgeyard_attempt_upload_seconds_count 1")
+	for _, turn := range []string{"accept", "prepare", "cancel", "execution"} {
+		if line := "\nforgeyard_attempt_" + turn + "_seconds_count 1\n"; !strings.Contains(text, line) {
+			t.Errorf("not said:%s", line)
+		}
+	}
+	second := w.submit("b")
+	a.finish(a.take(), "", 0, good)
+	text = w.figures("forgeyard_attempt_accept_seconds_count 2")
+	if !strings.Contains(text, "\nforgeyard_attempt_cancel_seconds_count 1\n") {
+		t.Errorf("run %s counts as cancelled", second.ID)
 	}
 }
 

@@ -19,9 +19,10 @@ type observed struct {
 	accepts, reconnects, lost *telemetry.Counter
 	rejects, attempts         *telemetry.Counter
 	execution                 *telemetry.Histogram
+	took                      *durations
 }
 
-func newObserved(s *store.Store, m *telemetry.Metrics, log *slog.Logger) *observed {
+func newObserved(s *store.Store, m *telemetry.Metrics, took *durations, log *slog.Logger) *observed {
 	var reasons, classes []string
 	for r := forge.RejectOther; r <= forge.RejectAlreadyTaken; r++ {
 		reasons = append(reasons, r.String())
@@ -33,6 +34,7 @@ func newObserved(s *store.Store, m *telemetry.Metrics, log *slog.Logger) *observ
 	return &observed{
 		Store:      s,
 		log:        log,
+		took:       took,
 		accepts:    m.Counter("forgeyard_agent_lease_accepts_total", "Leases that agents have accepted."),
 		rejects:    m.Counter("forgeyard_agent_lease_rejects_total", "Leases that agents have given back.", telemetry.Label{Name: "reason", Values: reasons}),
 		lost:       m.Counter("forgeyard_leases_expired_total", "Leases that ended because nobody took or renewed them."),
@@ -103,17 +105,37 @@ func (c *observed) count(cmd authority.Command, answer *authority.Answer) {
 		granted := len(answer.Verdicts) == 1 && answer.Verdicts[0].Verdict == forge.VerdictContinue
 		if cmd.Phase == forge.AttemptOffered && granted {
 			c.accepts.Inc()
+			c.took.accepted(cmd.Context)
+		}
+	case *authority.Offer:
+		if answer.Done {
+			c.took.offered(cmd)
+		}
+	case *authority.Phase:
+		if answer.Done {
+			c.took.phase(cmd.Context, cmd.Phase)
+		}
+	case *authority.Revoke:
+		if answer.Done {
+			c.took.ended(cmd.Context, false)
+		}
+	case *authority.Absent:
+		if answer.Done {
+			c.took.ended(cmd.Context, false)
 		}
 	case *authority.Reject:
 		if answer.Done {
+			c.took.ended(cmd.Context, false)
 			c.rejects.Inc(cmd.Reason.String())
 		}
 	case *authority.Expire:
 		if answer.Done {
 			c.lost.Inc()
+			c.took.ended(cmd.Context, false)
 		}
 	case *authority.Complete:
 		if answer.Completion == forge.CompletionAccepted {
+			c.took.ended(cmd.Completion.Context, true)
 			c.attempts.Inc(cmd.Completion.Outcome().String())
 			c.execution.Observe(cmd.Completion.Result.Duration.Seconds())
 		}

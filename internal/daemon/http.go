@@ -13,6 +13,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/agents"
 	"github.com/forgeyard/forgeyard/internal/daemon/httpapi"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
@@ -30,6 +31,12 @@ func (d *Daemon) openHTTP(_ context.Context, stack *program.Stack, p *parts) err
 		Store: p.store, Control: p.control, Logs: p.logs, Events: logv1.DecodeEvent, Token: token,
 		Ready:    func(ctx context.Context) []api.Check { return checks(ctx, p) },
 		Sessions: func() []api.Session { return sessions(p.agents.Sessions()) },
+		Speaks: func(id forge.RunnerID) string {
+			if v, ok := p.agents.Version(id); ok {
+				return v.String()
+			}
+			return ""
+		},
 		Status: func() api.TransportStatus {
 			return api.TransportStatus{
 				Listen: p.listener.Addr().String(), Fingerprint: p.ca.Fingerprint().String(), Connections: len(p.agents.Sessions()),

@@ -74,6 +74,17 @@ type Session struct {
 	LogStreams int
 }
 
+// Version is what a runner that is in step speaks; ok is false for one that is not.
+func (s *Server) Version(runner forge.RunnerID) (v protocol.Version, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.voices[runner]
+	if c == nil {
+		return v, false
+	}
+	return c.link.Version(), true
+}
+
 // Sessions lists the connections of agents in the order in which they were opened, or none where the server does not run.
 func (s *Server) Sessions() []Session {
 	if !s.served.Load() {

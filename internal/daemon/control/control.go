@@ -41,22 +41,26 @@ type Placement struct {
 type Config struct {
 	Store *store.Store
 	// Place wishes for an offer. It does not wait, and may forget the wish.
-	Place  func(Placement)
-	CA     *trust.CA
-	Policy forge.LeasePolicy
-	Log    *slog.Logger
+	Place func(Placement)
+	// Cancelling hears of jobs whose end was asked for and that somebody holds. It does not wait. Nil: nobody wants to know.
+	Cancelling func([]forge.JobID)
+	CA         *trust.CA
+	Policy     forge.LeasePolicy
+	Log        *slog.Logger
 }
 
 // Control owns runs and runners.
 type Control struct {
 	store  *store.Store
 	wishes func(Placement)
-	ca     *trust.CA
-	policy forge.LeasePolicy
-	log    *slog.Logger
-	now    func() forge.Instant
-	nudge  chan struct{} // holds one
-	needs  needs         // has a lock of its own; it reads the store while it holds it, and takes no other
+	// cancelling is never nil.
+	cancelling func([]forge.JobID)
+	ca         *trust.CA
+	policy     forge.LeasePolicy
+	log        *slog.Logger
+	now        func() forge.Instant
+	nudge      chan struct{} // holds one
+	needs      needs         // has a lock of its own; it reads the store while it holds it, and takes no other
 
 	fleet fleet
 
@@ -73,8 +77,12 @@ func New(cfg Config) *Control {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	cancelling := cfg.Cancelling
+	if cancelling == nil {
+		cancelling = func([]forge.JobID) {}
+	}
 	return &Control{
-		store: cfg.Store, wishes: cfg.Place, ca: cfg.CA, policy: cfg.Policy, log: log, now: clock.Boot,
+		store: cfg.Store, wishes: cfg.Place, cancelling: cancelling, ca: cfg.CA, policy: cfg.Policy, log: log, now: clock.Boot,
 		nudge: make(chan struct{}, 1), waits: waits{}, fleet: fleet{live: map[forge.RunnerID]live{}, refused: map[forge.RunnerID]Refusal{}},
 	}
 }

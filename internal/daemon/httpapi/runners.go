@@ -71,6 +71,9 @@ func (s *Server) runnerOf(v *store.View, r *store.Runner) (api.Runner, error) {
 		Slots: r.Slots, Connected: there.Connected, Draining: r.Draining || there.Draining, Disabled: r.Disabled, Revoked: r.Revoked, Version: r.Version,
 		CreatedAt: api.TimeOf(r.Created), SeenAt: api.TimeOf(r.Seen), LastReject: rejectOf(r),
 	}
+	if s.cfg.Speaks != nil {
+		out.Protocol = s.cfg.Speaks(r.ID)
+	}
 	if f := there.Refused; f != nil {
 		out.Refused = &api.Refusal{Reason: f.Reason.String(), Why: f.Sentence(), At: &f.At}
 	}

@@ -47,6 +47,7 @@ type Config struct {
 	Ready func(ctx context.Context) []api.Check
 	// Sessions lists the connections of agents; Status and Protocols say what the daemon's own side is. Nil: not known.
 	Sessions  func() []api.Session
+	Speaks    func(forge.RunnerID) string // the version of the protocol, of a runner that is connected; nil: not known
 	Status    func() api.TransportStatus
 	Protocols api.Protocols
 	Version   api.Version

@@ -91,11 +91,11 @@ func (p *planner) bind(b Bind, e Entry) {
 // extra adds a bind of the configuration.
 func (p *planner) extra(b Bind) error {
 	if !clean(b.Source) {
-		return fmt.Errorf("view: the folder %q to show must be an absolute path without . and ..", b.Source)
+		return fmt.Errorf("view: the folder %q to show must be a clean absolute path", b.Source)
 	}
 	target := cmp.Or(b.Target, b.Source)
 	if !clean(target) {
-		return fmt.Errorf("view: the place %q to show %s at must be an absolute path without . and ..", target, b.Source)
+		return fmt.Errorf("view: the place %q to show %s at must be a clean absolute path", target, b.Source)
 	}
 	if err := p.free(target); err != nil {
 		return fmt.Errorf("view: show %s: %w", b.Source, err)

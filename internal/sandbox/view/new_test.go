@@ -166,9 +166,9 @@ func TestWhatCannotBeShownIsRefusedAndSaysWhy(t *testing.T) {
 		says string
 	}{
 		"missing":         {view.Bind{Source: "/nowhere"}, "does not exist"},
-		"relative":        {view.Bind{Source: "data"}, "absolute"},
-		"dots":            {view.Bind{Source: "/data/../etc"}, "absolute"},
-		"relative target": {view.Bind{Source: "/data/go", Target: "go"}, "absolute"},
+		"relative":        {view.Bind{Source: "data"}, "clean absolute path"},
+		"dots":            {view.Bind{Source: "/data/../etc"}, "clean absolute path"},
+		"relative target": {view.Bind{Source: "/data/go", Target: "go"}, "clean absolute path"},
 		"processes":       {view.Bind{Source: "/proc", Target: "/x"}, "never shown"},
 		"root target":     {view.Bind{Source: "/data/go", Target: "/"}, "cover"},
 		"work":            {view.Bind{Source: "/data/go", Target: "/work/go"}, "belongs to the sandbox"},

@@ -11,6 +11,9 @@ import (
 )
 
 func TestBuildRefusesOnTheHost(t *testing.T) {
+	if os.Getpid() == 1 {
+		t.Skip("this is process 1 of a container, which could pass for a room")
+	}
 	own, err := view.Own()
 	if err != nil {
 		t.Fatal(err)

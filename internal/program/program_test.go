@@ -33,11 +33,26 @@ func play(role string) int {
 		o.Reload = func(context.Context) { fmt.Println("reloaded") }
 	}
 	return Run(context.Background(), o, func(ctx context.Context, p *Program) error {
+		if role == "guarded" {
+			if err := Guard(); err != nil {
+				return err
+			}
+		}
 		fmt.Println("ready")
 		switch role {
 		case "graceful", "reload":
 			<-ctx.Done()
 			fmt.Println("stopping:", context.Cause(ctx))
+			return nil
+		case "guarded":
+			<-ctx.Done()
+			return nil
+		case "namespaces":
+			said := namespaces()
+			fmt.Println(said)
+			if said == "made" {
+				<-ctx.Done()
+			}
 			return nil
 		case "interrupted":
 			<-ctx.Done()
@@ -72,7 +87,12 @@ type player struct {
 
 func start(t *testing.T, role string) *player {
 	t.Helper()
-	p := &player{cmd: exec.Command(os.Args[0])}
+	return startCommand(t, exec.Command(os.Args[0]), role)
+}
+
+func startCommand(t *testing.T, cmd *exec.Cmd, role string) *player {
+	t.Helper()
+	p := &player{cmd: cmd}
 	p.cmd.Env = append(os.Environ(), "PROGRAM_ROLE="+role)
 	p.cmd.Stderr = &p.stderr
 	out, err := p.cmd.StdoutPipe()

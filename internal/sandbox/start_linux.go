@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/sandbox/packet"
 )
 
@@ -35,7 +36,11 @@ func start(rootless bool, lock *os.File) (*process, error) {
 		Path: "/proc/self/exe", Args: []string{"forgeyard", LauncherArg}, Dir: "/", Env: []string{},
 		Stderr: stderrEnd, ExtraFiles: []*os.File{other, lock}, SysProcAttr: attributes(rootless),
 	}}
-	if err := p.cmd.Start(); err != nil {
+	launch := p.cmd.Start
+	if rootless {
+		launch = func() error { return program.Unguarded(p.cmd.Start) } // or the kernel gives the file of its ids to root
+	}
+	if err := launch(); err != nil {
 		return nil, errors.Join(explain(rootless, err), conn.Close(), stderr.Close())
 	}
 	return p, nil

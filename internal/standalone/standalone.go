@@ -29,6 +29,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/runner"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 	"github.com/forgeyard/forgeyard/internal/trust"
@@ -69,6 +70,9 @@ var errDone = errors.New("done")
 
 // Run implements cli.Local.
 func (y Yard) Run(ctx, force context.Context, o cli.LocalOptions, use func(context.Context, string) error) error {
+	if err := program.Guard(); err != nil {
+		o.Log.Warn("jobs may read what this process knows", telemetry.KeyError, err)
+	}
 	err := y.own(ctx, force, o, use)
 	if !errors.Is(err, store.ErrLocked) {
 		return err

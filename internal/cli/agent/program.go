@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 
@@ -13,6 +14,9 @@ func Program(args []string) int {
 	var reloader Reloader
 	options := program.Options{Name: "forgeyard-agent", Reload: reloader.Reload}
 	return program.Run(context.Background(), options, func(ctx context.Context, p *program.Program) error {
+		if err := program.Guard(); err != nil {
+			fmt.Fprintf(os.Stderr, "forgeyard-agent: jobs of this user may read what this process knows: %v\n", err)
+		}
 		env := Env{
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ(), Version: program.Version(), Level: new(slog.LevelVar),
 		}

@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package program
+
+func namespaces() string { return "skip: this system has none" }

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/forgeyard/forgeyard/internal/executor/native"
 	"github.com/forgeyard/forgeyard/internal/executor/process"
 )
 
@@ -32,6 +33,7 @@ type options struct {
 }
 
 func main() {
+	native.Main()
 	process.Supervise() // an attempt's own supervisor is this program
 	o := options{}
 	flag.IntVar(&o.runs, "runs", 5, "how often to measure, each time beside the limit")
@@ -64,7 +66,7 @@ func main() {
 
 // figures lists everything that can be measured.
 func figures() []figure {
-	return []figure{rttFigure, ingestFigure, spoolFigure, pourFigure, submitFigure, idleFigure}
+	return []figure{rttFigure, ingestFigure, spoolFigure, pourFigure, submitFigure, idleFigure, coldFigure, poolFigure, heapFigure, rateFigure}
 }
 
 // play is a process that bench has started beside itself.

@@ -32,7 +32,7 @@ func TestLandlockForbidsWhatOwnersAndModesAllow(t *testing.T) {
 	}
 	kinds(t, func(t *testing.T, mapped bool) {
 		// The file is the process's own, on a mount that can be written to.
-		got := shell(t, mapped, `(echo x > /proc/self/comm) 2>&1 || true; echo x > /work/f && mkdir /work/d && mv /work/f /work/d/ && cat /work/d/f`)
+		got := shell(t, mapped, `(echo x > /proc/self/comm) 2>&1 || true; echo x > /work/f && mkdir /work/d && ln /work/f /work/d/g && mv /work/d/g /work/g && cat /work/g`)
 		if !strings.Contains(got, "Permission denied") || !strings.HasSuffix(got, "\nx\n") {
 			t.Errorf("printed %q", got)
 		}

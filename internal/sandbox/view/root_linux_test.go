@@ -76,6 +76,9 @@ func TestProcTellsOfTheSandboxOnly(t *testing.T) {
 		t, nil, `test -e /proc/1 && echo sees pid 1
 			for f in keys kcore kmsg timer_list sysrq-trigger cmdline interrupts kallsyms; do test -e /proc/$f && test -n "$(head -c 1 /proc/$f 2>/dev/null)" && echo $f tells; done
 			for d in acpi bus fs irq scsi; do test -d /proc/$d && test -n "$(ls /proc/$d)" && echo $d tells; done
+			for f in kcore keys key-users timer_list kmsg sysrq-trigger; do
+				test ! -e /proc/$f || grep -q " /proc/$f " /proc/self/mountinfo || echo $f is not covered
+			done
 			test -n "$(ls /sys)" && echo sys tells
 			grep -q . /proc/cpuinfo /proc/meminfo && echo works`,
 		"works",

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/sandbox"
 )
@@ -88,7 +90,7 @@ func TestThePoolIsMadeAnewForAnotherView(t *testing.T) {
 func TestOneThatWaitsAndIsKilledIsMadeAnew(t *testing.T) {
 	y := open(t, func(c *sandbox.Config) { c.Pool = 1 })
 	first := y.settled(1)[0]
-	signal(t, first, 9)
+	signal(t, first, unix.SIGKILL)
 	eventually(t, "another one waits", func() bool {
 		now := firstsOf(t, launcherOf(y.state))
 		return len(now) == 1 && now[0] != first
@@ -187,4 +189,16 @@ func belongings(t *testing.T, pid int) [2]int {
 		}
 	}
 	return [2]int{len(files), children}
+}
+
+// Whoever kills a sandbox that waits does not fail the next job.
+func TestAnOrderForASandboxThatHasJustBeenKilledIsKept(t *testing.T) {
+	y := open(t, func(c *sandbox.Config) { c.Pool = 1 })
+	for range 10 {
+		first := y.settled(1)[0]
+		signal(t, first, unix.SIGKILL)
+		if end := y.make("exit 7", nil).wait(t); end.Exit != 7 {
+			t.Fatalf("%+v", end)
+		}
+	}
 }

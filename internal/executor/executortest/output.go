@@ -15,6 +15,7 @@ import (
 
 var output = []testCase{
 	{name: "every byte comes as it was written", run: exactBytes},
+	{name: "streams can be opened by their names in /dev", run: namedStreams},
 	{name: "a large output comes whole, on both streams", run: largeOutput},
 	{name: "a flood is held back by its reader, within bounded memory", run: flood},
 	{name: "all of an output stands before the end of its step", run: outputBeforeEnd},
@@ -25,6 +26,18 @@ func exactBytes(b *bench) {
 	b.run(script(`printf 'a\000b\377\376\r\n\n no newline at the end'; printf 'to errors' >&2`))
 	b.stdout("a\x00b\xff\xfe\r\n\n no newline at the end")
 	if got := b.sink.Text(forge.LogStderr); got != "to errors" {
+		b.Errorf("errors %q", got)
+	}
+}
+
+// namedStreams is how many scripts print errors. Opening asks for rights, which a descriptor that was handed down does not.
+func namedStreams(b *bench) {
+	if runtime.GOOS == "windows" {
+		return // it has no such names
+	}
+	b.run(script("echo out >/dev/stdout; echo errors >/dev/stderr"))
+	b.stdout("out\n")
+	if got := b.sink.Text(forge.LogStderr); got != "errors\n" {
 		b.Errorf("errors %q", got)
 	}
 }

@@ -113,6 +113,9 @@ func (w *workload) launch() error {
 	return nil
 }
 
+// pipeMode lets everybody write who holds a pipe's end.
+const pipeMode = 0o622
+
 // open makes the socket pair and the pipes, and returns the keeper's ends.
 func (w *workload) open() (Ends, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -130,6 +133,8 @@ func (w *workload) open() (Ends, error) {
 			break
 		}
 		_, _ = unix.FcntlInt(uintptr(pipe[1]), unix.F_SETPIPE_SZ, pipeBytes) // a smaller pipe works too
+		// Steps of another id open it by /dev/stdout. Who has no descriptor of it has no way to it.
+		err = errors.Join(err, unix.Fchmod(pipe[1], pipeMode))
 		w.fds[1+i] = pipe[0]
 		w.reads = append(w.reads, os.NewFile(uintptr(pipe[0]), name))
 		files = append(files, os.NewFile(uintptr(pipe[1]), name))

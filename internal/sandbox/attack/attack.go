@@ -236,9 +236,9 @@ func OwnNamespaces() (Namespaces, error) {
 	return n, nil
 }
 
-// Find returns the attack with a name.
+// Find returns the attack with a name, or the accomplice.
 func Find(name string) (Attack, bool) {
-	for _, a := range All() {
+	for _, a := range append(All(), Attack{Name: Accomplice, run: accomplice}) {
 		if a.Name == name {
 			return a, true
 		}

@@ -10,5 +10,5 @@
 // A program reports one line on its standard output: what denied it, or what it reached. Play refuses to run outside a
 // sandbox: it compares its mount namespace with the one that it is told is the host's. Nothing that a program asks of the
 // kernel would do lasting harm if it were granted: it writes settings as they are, loads what is no module, and stops at a
-// bound of its own. A program has no goroutines.
+// bound of its own. The accomplice alone has goroutines, which answer whoever finds it and end with it.
 package attack

@@ -22,8 +22,8 @@ const (
 
 	FileWritable = "writable"     // in DecoyDir: everyone may write to it
 	FileProgram  = "program"      // everyone may write to it, and it is the program
-	FileSetuid   = "setuid-"      // and a number: the program, with the set-user-id bit, of the root of a sandbox
-	FileCapable  = "capable-"     // and a number: the program, with all capabilities in such a sandbox
+	FileSetuid   = "setuid-"      // and a number: cat with the set-user-id bit, of the root of a sandbox
+	FileCapable  = "capable-"     // and a number: cat with all capabilities in such a sandbox
 	FileELF32    = "elf32"        // makes a user namespace by a 32-bit system call
 	FileNull     = "node-null"    // in the attempt's folder: the node of a device
 	FileLink     = "link"         // in the attempt's folder: a symbolic link to Target.State

@@ -19,9 +19,10 @@ import (
 type plan struct {
 	Argv  []string
 	Env   []string
-	Root  bool // the step keeps pid 1's id and rights
-	Leak  bool // the step gets the file that came as the keeper's
-	Group bool // the step's group is ended when its first process is, and what lives then is reported
+	Root  bool     // the step keeps pid 1's id and rights
+	Leak  bool     // the step gets the file that came as the keeper's
+	With  []string // a program that runs in the same sandbox, until which has begun the step waits
+	Group bool     // the step's group is ended when its first process is, and what lives then is reported
 }
 
 // How a guest of a plan with Group ends.
@@ -37,7 +38,10 @@ func guest(room launch.Room) int {
 	if err := json.Unmarshal(room.Order, &p); err != nil {
 		return complain(room, err)
 	}
-	pid, err := p.start(room)
+	if err := p.accompany(room); err != nil {
+		return complain(room, err)
+	}
+	pid, err := p.start(room, p.Argv)
 	if err != nil {
 		return complain(room, err)
 	}
@@ -64,7 +68,26 @@ func complain(room launch.Room, err error) int {
 	return 70
 }
 
-func (p *plan) start(room launch.Room) (int, error) {
+// accompany starts the other program and waits for its first words, which it takes out of the output.
+func (p *plan) accompany(room launch.Room) error {
+	if len(p.With) == 0 {
+		return nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	with := room
+	with.Stdout = w
+	_, err = p.start(with, p.With)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	_, err = r.Read(make([]byte, 64))
+	return err // r stays open: the program may have more to say
+}
+
+func (p *plan) start(room launch.Room, argv []string) (int, error) {
 	null, err := os.Open("/dev/null")
 	if err != nil {
 		return 0, err
@@ -78,7 +101,7 @@ func (p *plan) start(room launch.Room) (int, error) {
 	if room.Switch && !p.Root {
 		sys.Credential = &syscall.Credential{Uid: uint32(room.UID), Gid: uint32(room.GID)}
 	}
-	return syscall.ForkExec(p.Argv[0], p.Argv, &syscall.ProcAttr{Dir: "/work", Env: p.Env, Files: files, Sys: sys})
+	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{Dir: "/work", Env: p.Env, Files: files, Sys: sys})
 }
 
 // endGroup does what an end of an attempt would be without a pid namespace that dies: it waits until the step has said that

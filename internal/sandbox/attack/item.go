@@ -70,5 +70,6 @@ const (
 	MemoryLimit      Defence = "memory-limit"
 	ShmLimit         Defence = "shm-limit"
 	BackPressure     Defence = "back-pressure" // nobody takes more output than it wants
+	OwnSandbox       Defence = "own-sandbox"   // attempts are in no sandbox together
 	AllDie           Defence = "all-die"       // what is left dies with pid 1, not only the step's group
 )

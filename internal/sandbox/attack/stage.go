@@ -5,9 +5,7 @@ package attack
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +14,6 @@ import (
 // Parts of attacks that are programs of their own. They do nothing by themselves that a host would notice.
 const (
 	stageKeepExe = "keep-exe" // becomes a shell that appends nothing to the program
-	stageWho     = "who"      // says whose rights it has
 	stageLive    = "live"     // lives for a bounded time, whatever signals come
 	stageStopped = "stopped"  // stops itself
 	stageCrash   = "crash"    // crashes
@@ -29,8 +26,6 @@ func stage(name string) int {
 	switch name {
 	case stageKeepExe:
 		return keepExe()
-	case stageWho:
-		return who()
 	case stageLive:
 		return live(false)
 	case stageStopped:
@@ -57,28 +52,6 @@ func stageVerdict(doing, out string, err error) Verdict {
 		err = fmt.Errorf("it said nothing: %q", out)
 	}
 	return denied(doing, err)
-}
-
-// who reports the rights of a program whose file had more than its starter.
-func who() int {
-	uid := unix.Geteuid()
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		fmt.Println(denied("read the own status", err))
-		return 1
-	}
-	capabilities := ""
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			capabilities = strings.TrimSpace(rest)
-		}
-	}
-	if uid == 0 || strings.Trim(capabilities, "0") != "" {
-		fmt.Println(worked("effective id %d, capabilities %s", uid, capabilities))
-		return 0
-	}
-	fmt.Println(denied(fmt.Sprintf("effective id %d, no capabilities", uid), nil))
-	return 0
 }
 
 // exited turns how a process ended into an error with a number of its own.

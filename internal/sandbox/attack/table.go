@@ -49,6 +49,7 @@ func fileAttacks() []Attack {
 		{Name: "sweep", Item: ItemAgentState, Threat: "S11", Defences: on(NotShown), run: sweep},
 		{Name: "connect-socket", Item: ItemLauncherSocket, Threat: "S11", Defences: on(NotShown), Also: on(Landlock), run: connectSocket},
 		{Name: "read-sibling", Item: ItemWorkspace, Threat: "S14", Defences: on(NotShown), run: readSibling},
+		{Name: "find-left", Item: ItemWorkspace, Threat: "S14", Defences: on(OwnSandbox), run: findLeft},
 		{Name: "open-by-handle", Item: ItemWorkspace, Threat: "S12", NoControl: hostRootOnly, run: openByHandle},
 		{Name: "read-outside", Item: ItemHostFiles, Threat: "S12", Defences: on(NotShown), run: readOutside},
 		{Name: "write-root", Item: ItemHostFiles, Threat: "S12", Defences: on(ReadOnlyRoot, Landlock, NoRights), Root: true, run: writeRoot},
@@ -146,7 +147,7 @@ func kernelAttacks() []Attack {
 		{Name: "use-perf", Item: ItemMore, Threat: "S12", Defences: on(Seccomp), run: usePerf},
 		{Name: "set-time", Item: ItemTime, Threat: "S29", NoControl: hostRootOnly, run: setTime},
 		{Name: "set-host-name", Item: ItemHostName, Threat: "S12", Defences: on(Seccomp, NoRights), Root: true, run: setHostName},
-		{Name: "use-shared-memory", Item: ItemMore, Threat: "S14", NoControl: "the host's namespace for it cannot be kept: pid 1 would have no right to mount its view", run: useSharedMemory},
+		{Name: "use-shared-memory", Item: ItemMore, Threat: "S14", NoControl: "no sandbox can be made without a namespace for it; find-left, in one sandbox with its neighbour, finds a segment by the same calls", run: useSharedMemory},
 	}
 }
 

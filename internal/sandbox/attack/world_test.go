@@ -125,20 +125,20 @@ func (d *decoys) programs() error {
 		writeFile(d.shown+"/"+attack.FileELF32, elf32(), 0o755),
 	)
 	for n := 0; n < attack.Ranges && err == nil && os.Geteuid() == 0; n++ {
-		err = d.rightful(own, n)
+		err = d.rightful("/bin/cat", n)
 	}
 	return err
 }
 
 // rightful makes the programs that would have the rights of the root of a range of ids.
-func (d *decoys) rightful(own string, n int) error {
+func (d *decoys) rightful(program string, n int) error {
 	root := sandbox.DefaultUIDBase + n*sandbox.SlotIDs
 	setuid, capable := fmt.Sprint(d.shown, "/", attack.FileSetuid, n), fmt.Sprint(d.shown, "/", attack.FileCapable, n)
 	return errors.Join(
-		copyFile(own, setuid, 0o755),
+		copyFile(program, setuid, 0o755),
 		os.Chown(setuid, root, root),
 		os.Chmod(setuid, 0o755|os.ModeSetuid),
-		copyFile(own, capable, 0o755),
+		copyFile(program, capable, 0o755),
 		unix.Setxattr(capable, "security.capability", everyCapability(uint32(root)), 0),
 	)
 }

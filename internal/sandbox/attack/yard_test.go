@@ -68,11 +68,11 @@ func open(t *testing.T, rootless bool, without ...attack.Defence) *yard {
 	if err := os.Mkdir(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if ranges := sandbox.Ranges(1, 1); ranges > attack.Ranges {
+	if ranges := sandbox.Ranges(2, 1); ranges > attack.Ranges {
 		t.Fatalf("%d ranges of ids, and programs for %d", ranges, attack.Ranges)
 	}
 	l, err := sandbox.Open(t.Context(), sandbox.Config{
-		State: state, View: y.view(), Pool: 1, Slots: 1, Rootless: rootless, Switches: switches(without),
+		State: state, View: y.view(), Pool: 1, Slots: 2, Rootless: rootless, Switches: switches(without),
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
@@ -124,6 +124,7 @@ func (y *yard) run(t *testing.T, a attack.Attack) result {
 	if y.off(attack.EmptyEnvironment) {
 		p.Env = append(p.Env, "FORGEYARD_DECOY_TOKEN="+y.decoys.secret)
 	}
+	y.accompany(t, a, &p)
 	box, err := y.order(t, a, p, pipes)
 	if err != nil {
 		pipes.abandon()
@@ -148,6 +149,37 @@ func (y *yard) run(t *testing.T, a attack.Attack) result {
 	r.open = !output.ended()
 	r.output, r.errors = output.texts()
 	return r
+}
+
+// accompany runs the accomplice of an attack on neighbours: in a sandbox of its own, or in the same one where that defence is
+// off.
+func (y *yard) accompany(t *testing.T, a attack.Attack, p *plan) {
+	t.Helper()
+	if !slices.Contains(a.Defences, attack.OwnSandbox) {
+		return
+	}
+	target := y.decoys.target
+	target.Attack = attack.Accomplice
+	with := append([]string{attack.Program}, target.Args()...)
+	if y.off(attack.OwnSandbox) {
+		p.With = with
+		return
+	}
+	pipes := newPipes(t)
+	neighbour := attack.Attack{Name: attack.Accomplice, Judge: attack.ByLife}
+	box, err := y.order(t, neighbour, plan{Argv: with, Env: p.Env}, pipes)
+	if err != nil {
+		t.Fatal("make the neighbour:", err)
+	}
+	output := pipes.read(neighbour, false)
+	if !output.waitStarted() {
+		t.Error("the neighbour did not begin")
+	}
+	t.Cleanup(func() {
+		box.Kill()
+		<-box.Done()
+		output.ended()
+	})
 }
 
 // order makes the sandbox.

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
@@ -21,7 +22,13 @@ type Agent struct {
 	Reserve            Reserve       `key:"reserve"`
 	Policy             Policy        `key:"policy"`
 	ShutdownGrace      time.Duration `key:"shutdown_grace"`
+	Metrics            Metrics       `key:"metrics"`
 	Log                Log           `key:"log"`
+}
+
+// Metrics is where the agent shows its figures (07§184).
+type Metrics struct {
+	Listen string `key:"listen"`
 }
 
 // ControlPlane is where the daemons are (09§281).
@@ -94,8 +101,22 @@ func (a *Agent) problems() forge.Problems {
 	c.between("shutdown_grace", a.ShutdownGrace, 0, maxStopGrace)
 	c.between("policy.max_run", a.Policy.MaxRun, 0, forge.MaxRunTimeout)
 	c.between("policy.max_offline", a.Policy.MaxOffline, 0, forge.MaxRunTimeout)
+	c.loopback("metrics.listen", a.Metrics.Listen)
 	c.log(a.Log)
 	return c.found
+}
+
+// loopback checks an address that only this machine may reach (07§188), or none.
+func (c *check) loopback(key, address string) {
+	if address == "" {
+		return
+	}
+	host, _, err := net.SplitHostPort(address)
+	if ip, bad := netip.ParseAddr(host); err != nil || bad != nil || !ip.IsLoopback() {
+		c.wrong(key, "%q is no address of this machine alone with a port, as in \"127.0.0.1:7481\"", clip(address))
+		return
+	}
+	c.listen(key, address)
 }
 
 func (c *check) between(key string, d, low, high time.Duration) {

@@ -42,7 +42,8 @@ type Options struct {
 	Env        []forge.EnvVar // for every step
 	Grace      time.Duration  // for running jobs once it is asked to stop; 0: as long as they take
 	Version    string
-	Log        *slog.Logger // nil: silence
+	Log        *slog.Logger       // nil: silence
+	Metrics    *telemetry.Metrics // the registry of this process, in which no other agent is; nil: nothing is counted
 }
 
 func (o Options) log() *slog.Logger {
@@ -204,8 +205,13 @@ func stopper(ctx context.Context, ended <-chan struct{}, a *runner.Agent, grace 
 }
 
 func (o Options) config(roads *[]*quic.Dialer) runner.Config {
+	var metrics *runner.Metrics
+	if o.Metrics != nil {
+		metrics = runner.NewMetrics(o.Metrics, o.State)
+	}
 	return runner.Config{
-		State: o.State, Endpoints: o.Endpoints, Slots: o.Slots, Labels: o.Labels, Reserve: o.Reserve, Policy: o.Policy,
+		Metrics: metrics,
+		State:   o.State, Endpoints: o.Endpoints, Slots: o.Slots, Labels: o.Labels, Reserve: o.Reserve, Policy: o.Policy,
 		Env: o.Env, Version: o.Version, Log: o.log(),
 		Roads: func(roots trust.Roots, certificates *trust.Source) (agents, recovery transport.Dialer) {
 			client := trust.Client{Roots: roots, ServerName: o.ServerName, Certificates: certificates}

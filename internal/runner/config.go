@@ -50,6 +50,7 @@ type Config struct {
 	Version string            // of this program
 	Lease   forge.LeasePolicy // until the first registration; zero is the default
 	Log     *slog.Logger      // nil: silence
+	Metrics *Metrics          // nil: nothing is counted
 
 	now func() forge.Instant // clock.Boot where it is nil
 }

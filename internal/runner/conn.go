@@ -60,6 +60,7 @@ func (c *conn) run(ctx context.Context, session forge.AgentSessionID) {
 	l, err := c.open(ctx, session)
 	if err == nil {
 		c.up(l)
+		c.a.cfg.Metrics.connected()
 		c.a.cfg.Log.Info("connected", telemetry.KeyEndpoint, c.endpoint, telemetry.KeyConnection, c.seq, telemetry.KeyVersion, l.Version().String())
 		c.a.do(func() { c.a.connected(c) })
 		var writer sync.WaitGroup

@@ -72,6 +72,7 @@ func (a *Agent) attemptEffect(effect core.Effect) {
 		// Nothing of it was ever prepared: its log is empty.
 		a.tasks.Go(func() { a.post(core.Delivered{Attempt: e.Attempt, Capture: forge.Succeeded}) })
 	case core.CleanUp:
+		a.cfg.Metrics.cleaning(e.Attempt)
 		a.endLogs(e.Attempt)
 		if t := a.attempts[e.Attempt]; t != nil {
 			t.CleanUp()
@@ -106,7 +107,9 @@ func (a *Agent) prepare(e core.Prepare) {
 		Executor: a.executorFor(&e.Spec), Workspaces: a.work, SpoolDir: a.spoolDir(id), Spool: a.cfg.Spool, Env: a.cfg.Env,
 		Secrets: a.secrets, Reporter: reporter{a}, Wall: wall, Log: a.cfg.Log,
 	})
+	a.cfg.Metrics.preparing(id)
 	a.attempts[id] = t
+	a.cfg.Metrics.holds(len(a.attempts))
 	a.keep(id, t)
 	a.tasks.Go(func() { t.Run(a.life) })
 	if from, waits := a.logsFrom[id]; waits {
@@ -208,6 +211,7 @@ func (a *Agent) cleanUp(id forge.AttemptID) {
 }
 
 func (a *Agent) cleanedUp(id forge.AttemptID, err error) {
+	a.cfg.Metrics.cleaned(id, err)
 	if err != nil {
 		a.cfg.Log.Warn("an attempt was not cleaned up whole; the sweeper tries again", telemetry.KeyAttempt, id.String(), telemetry.KeyError, err)
 		a.noteCleanUp(err)
@@ -218,6 +222,7 @@ func (a *Agent) cleanedUp(id forge.AttemptID, err error) {
 		a.mu.Unlock()
 		if _, held := a.attempts[id]; held {
 			delete(a.attempts, id)
+			a.cfg.Metrics.holds(len(a.attempts))
 			a.admit()
 		}
 		a.step(core.CleanedUp{Attempt: id})
@@ -227,7 +232,10 @@ func (a *Agent) cleanedUp(id forge.AttemptID, err error) {
 // reporter passes on to the core what attempts report.
 type reporter struct{ a *Agent }
 
-func (r reporter) Prepared(id forge.AttemptID) { r.a.post(core.Prepared{Attempt: id}) }
+func (r reporter) Prepared(id forge.AttemptID) {
+	r.a.cfg.Metrics.prepared(id)
+	r.a.post(core.Prepared{Attempt: id})
+}
 
 func (r reporter) Started(id forge.AttemptID) {
 	r.a.noteExecutor(nil)

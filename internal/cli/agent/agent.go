@@ -217,6 +217,14 @@ func (a *app) run(ctx context.Context) (err error) {
 	if err := a.enrollFirst(ctx, o); err != nil {
 		return err
 	}
+	if a.settings.Metrics.Listen != "" {
+		o.Metrics = telemetry.NewMetrics()
+	}
+	stop, err := serveMetrics(a.settings.Metrics.Listen, o.Metrics, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	return agent.Run(ctx, a.program.Force(), o)
 }
 

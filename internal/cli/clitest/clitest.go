@@ -4,12 +4,16 @@
 // Besides what testscript offers, a script has:
 //
 //	until [!] PROGRAM ARGUMENT…   run the program until it ends well (or badly), at most for WaitWithin
+//	fetch URL FILE                write the answer of a GET to a file
 //	capture NAME PATTERN          set the variable to the first group of the pattern in the last standard output
 //
 // It waits for what happens and never for time to pass.
 package clitest
 
 import (
+	"errors"
+	"io"
+	"net/http"
 	"os"
 	"regexp"
 	"testing"
@@ -53,7 +57,7 @@ func Run(t *testing.T) {
 			env.Setenv("XDG_DATA_HOME", "")
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"until": until, "capture": capture},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"until": until, "capture": capture, "fetch": fetch},
 	})
 }
 
@@ -73,6 +77,19 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("until: %v: %v", args, err)
 		}
 	}
+}
+
+func fetch(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: fetch URL FILE")
+	}
+	client := http.Client{Timeout: WaitWithin}
+	defer client.CloseIdleConnections()
+	answer, err := client.Get(args[0])
+	ts.Check(err)
+	body, err := io.ReadAll(answer.Body)
+	ts.Check(errors.Join(err, answer.Body.Close()))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), body, 0o644))
 }
 
 func capture(ts *testscript.TestScript, neg bool, args []string) {

@@ -7,10 +7,12 @@ import (
 	"os"
 
 	"github.com/forgeyard/forgeyard/internal/cli/agent"
+	"github.com/forgeyard/forgeyard/internal/executor/native"
 	"github.com/forgeyard/forgeyard/internal/executor/process"
 )
 
 func main() {
 	process.Supervise()
+	native.RefuseUnsafe()
 	os.Exit(agent.Program(os.Args[1:]))
 }

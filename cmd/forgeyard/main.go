@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/forgeyard/forgeyard/internal/cli"
+	"github.com/forgeyard/forgeyard/internal/executor/native"
 	"github.com/forgeyard/forgeyard/internal/executor/process"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/standalone"
@@ -15,5 +16,6 @@ import (
 
 func main() {
 	process.Supervise()
+	native.RefuseUnsafe()
 	os.Exit(cli.Program(os.Args[1:], standalone.Yard{Version: program.Version(), Getenv: os.Getenv}))
 }

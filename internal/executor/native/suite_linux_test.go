@@ -10,9 +10,11 @@ import (
 	"github.com/forgeyard/forgeyard/internal/executor/native"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/sandbox"
+	"github.com/forgeyard/forgeyard/internal/sandbox/attack"
 )
 
 func TestMain(m *testing.M) {
+	attack.Play()
 	native.Main()
 	os.Exit(m.Run())
 }

@@ -3,8 +3,6 @@ package link_test
 import (
 	"context"
 	"errors"
-	"io"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,7 +15,6 @@ import (
 	"github.com/forgeyard/forgeyard/internal/link"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/protocol/agentv1"
-	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
 	"github.com/forgeyard/forgeyard/internal/transport"
 	"github.com/forgeyard/forgeyard/internal/transport/inmem"
 )
@@ -50,8 +47,11 @@ func (w *witness) Violation(_ *link.Link, v *protocol.Violation) {
 	defer w.mu.Unlock()
 	w.violations = append(w.violations, v)
 }
+
 func (w *witness) Received(protocol.Tag, int) { w.count(&w.received) }
-func (w *witness) Sent(protocol.Tag, int)     { w.count(&w.sent) }
+
+func (w *witness) Sent(protocol.Tag, int) { w.count(&w.sent) }
+
 func (w *witness) Opened(protocol.StreamKind) { w.count(&w.opened) }
 
 func (w *witness) count(n *int) {
@@ -345,255 +345,4 @@ func TestASendThatDoesNotBeginLeavesTheLinkWhole(t *testing.T) {
 		}
 		l.active(t)
 	})
-}
-
-func TestStreamsArriveWithTheirHeaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := linkUp(t)
-		defer l.close()
-		l.active(t)
-		head := &logv1.StreamHeaderV1{Attempt: attempt.ULID, Lease: lease.ULID, First: 4, Encoding: logv1.EncodingPlain}
-		s, err := l.agent.OpenSend(t.Context(), protocol.StreamLog, head)
-		if err != nil {
-			t.Fatal(err)
-		}
-		line := &logv1.LogFrameV1{Seq: 4, Kind: 1, Bytes: []byte("hello")}
-		b, err := l.agent.AppendFrame(nil, ident.New[forge.MessageID](), forge.MessageID{}, line)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Write(b); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		in, err := l.daemon.Accept(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := in.Head.(*logv1.StreamHeaderV1); !ok || *got != *head || in.Kind != protocol.StreamLog || in.Send != nil {
-			t.Errorf("the daemon got %+v", in)
-		}
-		frames := in.Frames()
-		_, m, err := frames.Next()
-		if got, ok := m.(*logv1.LogFrameV1); err != nil || !ok || string(got.Bytes) != "hello" {
-			t.Errorf("%+v, %v", m, err)
-		}
-		if _, _, err := frames.Next(); !errors.Is(err, io.EOF) {
-			t.Errorf("the stream ends with %v", err)
-		}
-	})
-}
-
-func TestABadFrameOnALogCostsThatStreamAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := linkUp(t)
-		defer l.close()
-		l.active(t)
-		s, err := l.agent.OpenSend(t.Context(), protocol.StreamLog, &logv1.StreamHeaderV1{
-			Attempt: attempt.ULID, Lease: lease.ULID, First: 1, Encoding: logv1.EncodingPlain,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Write([]byte{0, 0, 0, 9, 5, 1, 1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9}); err != nil {
-			t.Fatal(err)
-		}
-		in, err := l.daemon.Accept(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _, err = in.Frames().Next()
-		var v *protocol.Violation
-		if !errors.As(err, &v) || v.Fault != protocol.FaultMalformed || v.Severity() != protocol.SeverityStream {
-			t.Errorf("%v", err)
-		}
-		synctest.Wait()
-		_, err = s.Write([]byte{1})
-		var reset *transport.ResetError
-		if !errors.As(err, &reset) || reset.Code != protocol.ResetMalformed {
-			t.Errorf("the agent's write gives %v", err)
-		}
-		if err := sendBeside(t, l.agent, &forge.CancelAck{Attempt: attempt, Lease: lease}); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// Places come back with the streams that had them.
-func TestAPlaceForAStreamIsGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, d := ends(protocol.ALPNAgent)
-		l := agree(t, a, d, link.Config{}, link.Config{Streams: map[protocol.StreamKind]int{protocol.StreamSecret: 2}})
-		defer l.close()
-		l.active(t)
-		head := &agentv1.SecretHeaderV1{Attempt: attempt.ULID, Lease: lease.ULID}
-		for range 100 {
-			s, err := l.agent.Open(t.Context(), protocol.StreamSecret, head)
-			if err != nil {
-				t.Fatal(err)
-			}
-			in, err := l.daemon.Accept(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadAll(in.Receive); err != nil {
-				t.Fatal(err)
-			}
-			if err := in.Send.Close(); err != nil {
-				t.Fatal(err)
-			}
-			s.Stop(protocol.ResetCancelled)
-		}
-		if f := l.seen.faults(); f != nil {
-			t.Errorf("the observer saw %v", f)
-		}
-	})
-}
-
-func TestADaemonOpensNoStreams(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := linkUp(t)
-		defer l.close()
-		l.active(t)
-		_, err := l.daemon.Open(t.Context(), protocol.StreamSecret, &agentv1.SecretHeaderV1{Attempt: attempt.ULID, Lease: lease.ULID})
-		if err != nil {
-			t.Fatal(err)
-		}
-		<-l.daemon.Context().Done()
-		if got := closeOf(t, context.Cause(l.daemon.Context())); got.Reason != forge.CloseRoleViolation || !got.Remote {
-			t.Errorf("it ends with %v", got)
-		}
-	})
-}
-
-// The last message of a connection arrives, and its code after it.
-func TestFinishLetsThePeerReadTheLastMessage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := linkUp(t)
-		defer l.close()
-		begun := time.Now()
-		if err := sendBeside(t, l.daemon, &forge.RegistrationRejected{Reason: forge.CloseRunnerDisabled}); err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan struct{})
-		go func() { l.daemon.Finish(forge.CloseRunnerDisabled); close(done) }()
-		synctest.Wait() // nothing is thrown away while the agent has not come to it
-		if m, err := l.agent.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		} else if _, ok := m.Domain.(*forge.RegistrationRejected); !ok {
-			t.Fatalf("the agent got %+v", m)
-		}
-		_, err := l.agent.Receive(t.Context())
-		if got := closeOf(t, err); got.Reason != forge.CloseRunnerDisabled || !got.Remote {
-			t.Errorf("then %v", err)
-		}
-		<-done
-		if time.Since(begun) != 0 {
-			t.Errorf("it took %v", time.Since(begun))
-		}
-	})
-}
-
-func TestFinishDoesNotWaitForAPeerThatReadsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := linkUp(t)
-		defer l.close()
-		for range 3 {
-			if err := sendBeside(t, l.daemon, &forge.GoAway{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		begun := time.Now()
-		l.daemon.Finish(forge.CloseShutdown)
-		if time.Since(begun) != time.Second {
-			t.Errorf("it took %v", time.Since(begun))
-		}
-	})
-}
-
-// A daemon stops while its agents send: they hear that it stops, and not that they were out of turn.
-func TestWhatComesWhileThisEndClosesIsNoViolation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := linkUp(t)
-		defer l.close()
-		l.active(t)
-		l.daemon.SetState(forge.ConnClosing)
-		beat := &forge.Heartbeat{Runner: runner, Session: session, Nonce: 1, State: forge.AgentOnline}
-		if err := l.agent.Send(t.Context(), frame(beat)); err != nil {
-			t.Fatal(err)
-		}
-		head := &logv1.StreamHeaderV1{Attempt: attempt.ULID, Lease: lease.ULID, First: 1, Encoding: logv1.EncodingPlain}
-		s, err := l.agent.OpenSend(t.Context(), protocol.StreamLog, head)
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		var reset *transport.ResetError
-		if _, err := s.Write([]byte("x")); !errors.As(err, &reset) || reset.Code != protocol.ResetResumeLater {
-			t.Errorf("the stream ends with %v", err)
-		}
-		go l.daemon.Finish(forge.CloseShutdown)
-		_, err = l.agent.Receive(t.Context())
-		if got := closeOf(t, err); got.Reason != forge.CloseShutdown || !got.Remote {
-			t.Errorf("the agent hears %v", err)
-		}
-		if faults := l.seen.faults(); len(faults) > 0 {
-			t.Errorf("the daemon saw %v", faults)
-		}
-	})
-}
-
-func TestAPeerThatJustLeavesIsNotWaitedForLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := linkUp(t)
-		l.close()
-		_, err := l.daemon.Receive(t.Context())
-		if closeOf(t, err).Reason != forge.CloseNormal {
-			t.Errorf("%v", err)
-		}
-		if err := sendBeside(t, l.daemon, &forge.GoAway{}); closeOf(t, err).Reason != forge.CloseNormal {
-			t.Errorf("%v", err)
-		}
-	})
-}
-
-func TestAHelloThatIsGivenUpLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, side := range []func(context.Context, transport.Conn) error{
-			func(ctx context.Context, c transport.Conn) error {
-				_, err := link.Connect(ctx, c, link.Config{Role: protocol.RoleAgent}, session)
-				return err
-			},
-			func(ctx context.Context, c transport.Conn) error {
-				_, err := link.Answer(ctx, c, link.Config{})
-				return err
-			},
-		} {
-			a, _ := ends(protocol.ALPNAgent)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			err := side(ctx, a)
-			cancel()
-			if closeOf(t, err); !errors.Is(err, context.DeadlineExceeded) || a.Context().Err() == nil {
-				t.Errorf("%v", err)
-			}
-			a, _ = ends(protocol.ALPNAgent)
-			begun := time.Now()
-			if err := side(t.Context(), a); closeOf(t, err).Reason != forge.CloseRegisterTimeout || time.Since(begun) != 10*time.Second {
-				t.Errorf("after %v: %v", time.Since(begun), err)
-			}
-		}
-	})
-}
-
-// heap is what is alive after a collection.
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

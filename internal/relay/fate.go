@@ -96,6 +96,15 @@ func (r *Relay) setCut(cut bool, ways []Direction) {
 	for _, d := range ways {
 		r.cut[d] = cut
 	}
+	r.changedLocked()
+}
+
+// changedLocked tells who waits for it that something is another than before.
+func (r *Relay) changedLocked() {
+	select {
+	case r.cfg.changed <- struct{}{}:
+	default: // told already, or nobody waits
+	}
 }
 
 // A parcel is a datagram with the time at which it goes on.
@@ -132,6 +141,7 @@ func (q *queue) Pop() any {
 func (r *Relay) pass(c *client, d Direction, data []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer r.changedLocked()
 	n, counts := c.count[d], r.countsLocked(d)
 	c.count[d]++
 	counts.Received++
@@ -230,6 +240,7 @@ func (r *Relay) next(now time.Time) (p parcel, wait time.Duration, ok bool) {
 	p = heap.Pop(&r.queue).(parcel)
 	if r.cut[p.way] {
 		r.countsLocked(p.way).Cut++
+		r.changedLocked()
 		return p, 0, false
 	}
 	return p, 0, true
@@ -242,6 +253,7 @@ func (r *Relay) send(p parcel) {
 	err := write(r.front, back, p)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer r.changedLocked()
 	if counts := r.countsLocked(p.way); err != nil {
 		counts.Rejected++ // the other end is not there, or the system has no room: a network says nothing either
 	} else {

@@ -54,6 +54,8 @@ type Config struct {
 	Seed     uint64
 	Settings Settings
 	Cuts     []Cut // relative to the start of Run
+
+	changed chan<- struct{} // for tests, with room for one: a figure or a cut is another one. Nil: nobody wants to know
 }
 
 // A Relay is open from Open to the end of Run. Its methods may be called by many goroutines.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,9 +22,10 @@ const deadline = 20 * time.Second
 
 // A bench is a relay between a server and clients, on loopback.
 type bench struct {
-	t      *testing.T
-	relay  *Relay
-	server *net.UDPConn
+	t       *testing.T
+	relay   *Relay
+	server  *net.UDPConn
+	changed <-chan struct{}
 }
 
 func listen(t *testing.T) *net.UDPConn {
@@ -41,8 +43,9 @@ func listen(t *testing.T) *net.UDPConn {
 
 func start(t *testing.T, cfg Config) *bench {
 	t.Helper()
-	b := &bench{t: t, server: listen(t)}
-	cfg.Listen, cfg.To = "127.0.0.1:0", b.server.LocalAddr().String()
+	changed := make(chan struct{}, 1)
+	b := &bench{t: t, server: listen(t), changed: changed}
+	cfg.Listen, cfg.To, cfg.changed = "127.0.0.1:0", b.server.LocalAddr().String(), changed
 	r, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -93,11 +96,14 @@ func receive(t *testing.T, c *net.UDPConn) (string, netip.AddrPort) {
 // until waits until the relay's figures satisfy ok.
 func (b *bench) until(what string, ok func(Stats) bool) {
 	b.t.Helper()
-	for end := time.Now().Add(deadline); !ok(b.relay.Stats()); {
-		if time.Now().After(end) {
+	end := time.NewTimer(deadline)
+	defer end.Stop()
+	for !ok(b.relay.Stats()) {
+		select {
+		case <-b.changed:
+		case <-end.C:
 			b.t.Fatalf("not reached: %s; %v", what, b.relay.Stats())
 		}
-		time.Sleep(time.Millisecond) // between two looks at figures that come from other goroutines
 	}
 }
 
@@ -188,24 +194,17 @@ func TestADatagramThatIsHeldBackIsOvertaken(t *testing.T) {
 	for !fateOf(seed, 0, Up, 0, s).late || fateOf(seed, 0, Up, 1, s).late {
 		seed++
 	}
-	b := start(t, Config{Seed: seed, Settings: s})
-	// The relay is not asked over the network here: were this goroutine to pause between two datagrams, the first would
-	// have gone on before the second came.
-	c, err := b.relay.client(netip.MustParseAddrPort("127.0.0.1:1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	b.relay.pass(c, Up, []byte("first"))
-	b.relay.pass(c, Up, []byte("second"))
-	if time.Since(now) > overtaken {
-		t.Skip("this machine is too slow to tell")
-	}
-	one, _ := receive(t, b.server)
-	two, _ := receive(t, b.server)
-	if one != "second" || two != "first" {
-		t.Errorf("came %q, then %q", one, two)
-	}
+	synctest.Test(t, func(t *testing.T) { // in which no time passes between two datagrams, however slow the machine is
+		r := &Relay{cfg: Config{Seed: seed}, settings: s, wake: make(chan struct{}, 1)}
+		c := &client{}
+		r.pass(c, Up, []byte("first"))
+		r.pass(c, Up, []byte("second"))
+		for i, want := range []string{"second", "first"} {
+			if p, wait, ok := r.next(time.Now().Add(time.Duration(i) * overtaken)); !ok || string(p.data) != want {
+				t.Errorf("number %d is %q, wait %v; want %q", i, p.data, wait, want)
+			}
+		}
+	})
 }
 
 func TestACutEndsOneDirectionOrBoth(t *testing.T) {
@@ -251,9 +250,7 @@ func TestPlannedCutsComeAndGo(t *testing.T) {
 	c := b.client()
 	send(t, c, "hello")
 	_, port := receive(t, b.server)
-	for end := time.Now().Add(deadline); isCut() && time.Now().Before(end); {
-		time.Sleep(time.Millisecond) // between two looks
-	}
+	b.until("the cut is over", func(Stats) bool { return !isCut() })
 	if _, err := b.server.WriteToUDPAddrPort([]byte("healed"), port); err != nil {
 		t.Fatal(err)
 	}

@@ -148,6 +148,12 @@ func (in *inside) prepare() error {
 	}
 	unix.Umask(stepUmask)
 	ignoreSignals()
+	var err error // first of all what refuses by itself to be in the wrong place
+	in.root, err = view.Build(in.setup.Plan, in.handed)
+	in.handed = nil
+	if err != nil {
+		return err
+	}
 	if err := unix.Sethostname([]byte(sandbox.HostName)); err != nil {
 		return fmt.Errorf("host name: %w", err)
 	}
@@ -158,12 +164,6 @@ func (in *inside) prepare() error {
 		if err := in.network(); err != nil {
 			return err
 		}
-	}
-	var err error
-	in.root, err = view.Build(in.setup.Plan, in.handed)
-	in.handed = nil
-	if err != nil {
-		return err
 	}
 	walls := confine.DefaultWalls(in.setup.Mapped)
 	walls.Switches = confineSwitches(in.setup.Switches)

@@ -37,7 +37,6 @@ type Conn struct {
 	raw  syscall.RawConn
 
 	sendMu sync.Mutex // one packet after the other
-	buf    []byte     // of the receiver
 }
 
 // Pair makes two ends: one for this process, and a file for another process, for which it calls New. The caller closes both.
@@ -69,7 +68,7 @@ func New(fd int, name string) (*Conn, error) {
 	}
 	unix.CloseOnExec(fd)
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, bufferBytes)
-	c := &Conn{file: os.NewFile(uintptr(fd), name), buf: make([]byte, MaxBytes)}
+	c := &Conn{file: os.NewFile(uintptr(fd), name)}
 	c.raw, err = c.file.SyscallConn()
 	if err != nil {
 		return nil, errors.Join(err, c.file.Close())
@@ -140,10 +139,14 @@ func rightsOf(files []*os.File) ([]byte, error) {
 func (c *Conn) Receive(value any) ([]*os.File, error) {
 	var n, oobn, flags int
 	var rerr error
+	var body []byte // as long as it must be: there are many connections, on which little is said
 	oob := make([]byte, unix.CmsgSpace(4*MaxFiles))
 	err := c.raw.Read(func(fd uintptr) bool {
-		n, oobn, flags, _, rerr = unix.Recvmsg(int(fd), c.buf, oob, unix.MSG_CMSG_CLOEXEC)
-		return !errors.Is(rerr, unix.EAGAIN) && !errors.Is(rerr, unix.EINTR)
+		if n, _, rerr = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_TRUNC); rerr == nil {
+			body = make([]byte, max(1, min(n, MaxBytes)))
+			n, oobn, flags, _, rerr = unix.Recvmsg(int(fd), body, oob, unix.MSG_CMSG_CLOEXEC)
+		}
+		return !errors.Is(rerr, unix.EAGAIN)
 	})
 	if err := errors.Join(err, rerr); err != nil {
 		if errors.Is(err, unix.ECONNRESET) {
@@ -159,11 +162,11 @@ func (c *Conn) Receive(value any) ([]*os.File, error) {
 	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
 		err = fmt.Errorf("%w: it was cut", ErrMalformed)
 	default:
-		if jerr := json.Unmarshal(c.buf[:n], value); jerr != nil {
+		if jerr := json.Unmarshal(body[:n], value); jerr != nil {
 			err = fmt.Errorf("%w: %w", ErrMalformed, jerr)
 		}
 	}
-	clear(c.buf[:n])
+	clear(body)
 	if err != nil {
 		CloseFiles(files)
 		return nil, err

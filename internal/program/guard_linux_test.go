@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // nobody is a user without rights, for a test that root runs: everything of root's belongs to root anyway.
@@ -92,6 +94,16 @@ func TestAGuardedProcessMakesUserNamespaces(t *testing.T) {
 	}
 	p.signal(t, syscall.SIGINT)
 	p.ends(t, CodeOK, "")
+}
+
+// wantCore raises the limit of core dumps as far as this process may.
+func wantCore() error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &limit); err != nil {
+		return err
+	}
+	limit.Cur = limit.Max
+	return unix.Setrlimit(unix.RLIMIT_CORE, &limit)
 }
 
 // namespaces starts a program in a user namespace, guarded, and says how that went.

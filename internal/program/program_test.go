@@ -33,8 +33,8 @@ func play(role string) int {
 		o.Reload = func(context.Context) { fmt.Println("reloaded") }
 	}
 	return Run(context.Background(), o, func(ctx context.Context, p *Program) error {
-		if role == "guarded" {
-			if err := Guard(); err != nil {
+		if role == "guarded" { // before it is ready, which is when the test looks
+			if err := errors.Join(wantCore(), Guard()); err != nil {
 				return err
 			}
 		}

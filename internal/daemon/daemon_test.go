@@ -328,10 +328,10 @@ func TestTheFiguresTellHowLongEachTurnTook(t *testing.T) {
 	w.must(err)
 	hear[*forge.Cancel](a)
 	a.say(&forge.CancelAck{Attempt: c.Attempt, Lease: c.Lease})
-	a.say(&forge.PhaseChange{Context: c, Seq: 2, Phase: forge.AttemptUploading})
-	hear[*forge.PhaseAck](a)
-	a.say(&forge.PhaseChange{Context: c, Seq: 2, Phase: forge.AttemptUploading}) // again: its answer could have been lost
-	hear[*forge.PhaseAck](a)
+	for seq, phase := range []forge.AttemptState{forge.AttemptRunning, forge.AttemptUploading, forge.AttemptUploading} {
+		a.say(&forge.PhaseChange{Context: c, Seq: uint64(min(seq+1, 2)), Phase: phase}) // each again: its answer could have been lost
+		hear[*forge.PhaseAck](a)
+	}
 	a.finish(c, "", 0, forge.Result{Class: forge.Cancelled})
 	text := w.figures("forgeyard_attempt_upload_seconds_count 1")
 	for _, turn := range []string{"accept", "prepare", "cancel", "execution"} {

@@ -66,12 +66,16 @@ func (l *launcher) loop() {
 	}
 }
 
+// lastPatience is how long the launcher may live without an agent, whatever holds it up.
+const lastPatience = 30 * time.Second
+
 // read hands the agent's requests to the loop, until the agent has gone. It ends with the process.
 func (l *launcher) read() {
 	for {
 		var r sandbox.Request
 		files, err := l.agent.Receive(&r)
 		if err != nil {
+			time.AfterFunc(lastPatience, func() { os.Exit(1) }) // and pid 1 of each sandbox dies with it
 			l.events <- l.end
 			return
 		}

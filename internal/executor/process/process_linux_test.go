@@ -12,6 +12,9 @@ import (
 
 func TestMain(m *testing.M) {
 	process.Supervise()
+	if _, ok := os.LookupEnv(process.HeadlessVar); ok {
+		process.Headless()
+	}
 	if text, ok := os.LookupEnv(agentVar); ok {
 		if err := beAgent(text); err != nil {
 			panic(err)

@@ -19,7 +19,7 @@ type proc struct {
 	parent  int
 	group   int
 	session int
-	dead    bool // a zombie
+	dead    bool // a zombie, without a thread that goes on
 }
 
 // snapshot lists the processes of this machine. It is no atomic view: whoever kills by it looks again.
@@ -56,16 +56,19 @@ func readProc(pid int) (proc, error) {
 	if len(fields) < 20 {
 		return proc{}, fmt.Errorf("process %d: its status has %d fields", pid, len(fields))
 	}
-	p := proc{PID: pid, dead: fields[0] == "Z" || fields[0] == "X"}
-	var errs [4]error
+	p := proc{PID: pid}
+	var errs [5]error
 	p.parent, errs[0] = strconv.Atoi(fields[1])
 	p.group, errs[1] = strconv.Atoi(fields[2])
 	p.session, errs[2] = strconv.Atoi(fields[3])
 	p.Start, errs[3] = strconv.ParseUint(fields[19], 10, 64)
+	var threads int
+	threads, errs[4] = strconv.Atoi(fields[17])
+	p.dead = fields[0] == "X" || fields[0] == "Z" && threads <= 1 // the first thread may end long before the others
 	return p, errors.Join(errs[:]...)
 }
 
-// alive reports whether the process is still there, and no zombie.
+// alive reports whether the process is still there, and a thread of it goes on.
 func (p proc) alive() bool {
 	now, err := readProc(p.PID)
 	return err == nil && now.Start == p.Start && !now.dead
@@ -155,9 +158,19 @@ func killAll(victims []proc) int {
 	return lived
 }
 
+// anyThread is the folder of a thread that goes on, where one does. What a process has, such as files and an environment, is
+// not shown for a thread that has ended.
+func (p proc) anyThread() string {
+	dir := "/proc/" + strconv.Itoa(p.PID)
+	if threads, err := os.ReadDir(dir + "/task"); err == nil && len(threads) > 1 {
+		return dir + "/task/" + threads[len(threads)-1].Name()
+	}
+	return dir
+}
+
 // hasMark reports whether a process was started with a value of envMark that begins with mark.
 func (p proc) hasMark(mark string) (attempt string, ok bool) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/environ")
+	text, err := os.ReadFile(p.anyThread() + "/environ")
 	if err != nil {
 		return "", false // gone, or another user's
 	}
@@ -171,7 +184,7 @@ func (p proc) hasMark(mark string) (attempt string, ok bool) {
 
 // holdsAny reports whether a process has one of the given pipes open, named as in /proc/<pid>/fd.
 func (p proc) holdsAny(pipes map[string]bool) bool {
-	dir := "/proc/" + strconv.Itoa(p.PID) + "/fd"
+	dir := p.anyThread() + "/fd"
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return false

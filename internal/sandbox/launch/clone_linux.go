@@ -39,21 +39,28 @@ type child struct {
 	pidfd   *os.File
 }
 
-// start starts this executable with an argument and files from descriptor 3 on.
-func (c *cloner) start(arg string, stdio [3]*os.File, files []*os.File, sys *syscall.SysProcAttr) (child, error) {
+// start starts this executable with an argument and files from descriptor 3 on, as a child of the user with an id.
+func (c *cloner) start(user int, arg string, stdio [3]*os.File, files []*os.File, sys *syscall.SysProcAttr) (child, error) {
 	pidfd := -1
 	sys.PidFD = &pidfd
 	var started child
-	var err error
-	done := make(chan struct{})
-	c.jobs <- func() {
-		defer close(done)
+	var err, uerr error
+	begin := func() {
 		started.process, err = os.StartProcess("/proc/self/exe", []string{"forgeyard", arg}, &os.ProcAttr{
 			Dir: "/", Env: []string{}, Files: append(stdio[:], files...), Sys: sys,
 		})
 	}
+	done := make(chan struct{})
+	c.jobs <- func() {
+		defer close(done)
+		if user == os.Geteuid() {
+			begin()
+			return
+		}
+		uerr = asUser(user, begin)
+	}
 	<-done
-	if err != nil {
+	if err := errors.Join(uerr, err); err != nil {
 		return child{}, err
 	}
 	if pidfd < 0 {
@@ -90,6 +97,14 @@ func (l *launcher) insideAttributes(slot int, network forge.Network) *syscall.Sy
 	return sys
 }
 
+// owner is the user to whom a sandbox's namespaces belong: the first of its slot's ids, where it has ids of its own.
+func (l *launcher) owner(slot int) int {
+	if l.cfg.Rootless {
+		return os.Geteuid()
+	}
+	return l.firstID(slot)
+}
+
 // firstID is the first of a slot's ids on the host.
 func (l *launcher) firstID(slot int) int { return int(l.cfg.UIDBase) + slot*sandbox.SlotIDs }
 
@@ -110,7 +125,7 @@ func (l *launcher) idSpace(slot int, uid, gid uint32) (*os.File, error) {
 	}
 	defer func() { _ = w.Close() }()
 	defer func() { _ = r.Close() }()
-	c, err := l.cloner.start(idleArg, [3]*os.File{r, l.null, l.null}, nil, &syscall.SysProcAttr{
+	c, err := l.cloner.start(os.Geteuid(), idleArg, [3]*os.File{r, l.null, l.null}, nil, &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: int(uid), HostID: l.firstID(slot) + sandbox.StepUID, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: int(gid), HostID: l.firstID(slot) + sandbox.StepGID, Size: 1}},

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // task is what the guest of these tests does.
 type task struct {
 	Argv []string // of one step
-	Wait string   // "move": print the next deadline instead; "look-up": print the names that were asked for besides
+	Wait string   // "move": print the next deadline instead; "look-up": print the names that were asked for besides; "hoard": see hoard
 }
 
 // guest runs one step like a keeper would, without its rules.
@@ -45,6 +45,9 @@ func guest(room launch.Room) int {
 	if t.Wait == "move" {
 		_, _ = fmt.Fprintf(room.Stdout, "%d", <-room.Moves)
 		return 0
+	}
+	if t.Wait == "hoard" {
+		return hoard(room)
 	}
 	null, err := os.Open("/dev/null")
 	if err != nil {
@@ -68,6 +71,19 @@ func guest(room launch.Room) int {
 		_, _ = fmt.Fprintln(room.Stdout, room.LookedUp())
 	}
 	return state.ExitCode()
+}
+
+// hoard takes all instances of inotify that it gets, says how many, and keeps them until its keeper's socket ends.
+func hoard(room launch.Room) int {
+	n := 0
+	for ; n < 10_000; n++ {
+		if _, err := unix.InotifyInit1(unix.IN_CLOEXEC); err != nil {
+			break
+		}
+	}
+	_, _ = fmt.Fprintln(room.Stdout, n)
+	_, _ = room.Keeper.Read(make([]byte, 1))
+	return 0
 }
 
 func complain(room launch.Room, err error) int {

@@ -72,6 +72,31 @@ func TestStepsHaveNoRightsAndThreeDescriptors(t *testing.T) {
 	})
 }
 
+// What the kernel counts by user is counted for each sandbox by itself.
+func TestASandboxThatHoardsTakesNothingFromOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("one user has one count")
+	}
+	y := open(t, nil)
+	first := y.makeTask(task{Wait: "hoard"}, nil)
+	most := <-first.lines
+	second := y.makeTask(task{Wait: "hoard"}, nil)
+	if left := <-second.lines; left != most || left == "0" {
+		t.Errorf("the first sandbox got %s instances of inotify, the second %s", most, left)
+	}
+	if fd, err := unix.InotifyInit1(unix.IN_CLOEXEC); err != nil {
+		t.Error("they left none to the host: ", err)
+	} else if err := unix.Close(fd); err != nil {
+		t.Error(err)
+	}
+	for _, r := range []*run{first, second} {
+		_ = r.keeper.Close()
+		if end := r.wait(t); end.Exit != 0 {
+			t.Errorf("%+v: %s", end, r.output())
+		}
+	}
+}
+
 // D10: what a job makes belongs to the agent, who can read and remove it.
 func TestFilesOfStepsBelongToTheAgent(t *testing.T) {
 	modes(t, func(t *testing.T, mode func(*sandbox.Config)) {

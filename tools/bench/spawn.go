@@ -41,11 +41,12 @@ var coldFigure = figure{
 	},
 }
 
-// poolFigure is what is left of that when its sandbox waits for it: from the release of the step until its end is known.
+// poolFigure is what is left of that when its sandbox waits for it: from the release of the step until nothing of it is left.
+// No other sandbox is made meanwhile, as it would be to fill the pool again.
 var poolFigure = figure{
 	name: "spawn.pool", unit: "ms", limitIs: "fork, exec and wait for the same program",
 	begin: func(ctx context.Context, _ options) (pair, error) {
-		y, err := newSpawnYard(ctx, native.Config{Slots: 1, Pool: 1})
+		y, err := newSpawnYard(ctx, native.Config{Slots: 1})
 		if err != nil {
 			return pair{}, err
 		}

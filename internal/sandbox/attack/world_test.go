@@ -37,6 +37,7 @@ type decoys struct {
 	listens []net.Listener
 	process *exec.Cmd
 	shm     int
+	shared  bool
 	serving sync.WaitGroup
 }
 
@@ -202,7 +203,7 @@ func (d *decoys) others() error {
 	if err != nil {
 		return fmt.Errorf("shared memory: %w", err)
 	}
-	d.shm = id
+	d.shm, d.shared = id, true // the first id of a machine is 0
 	data, err := unix.SysvShmAttach(id, 0, 0)
 	if err != nil {
 		return err
@@ -232,7 +233,7 @@ func (d *decoys) close() error {
 		_ = d.process.Process.Kill()
 		_ = d.process.Wait()
 	}
-	if d.shm != 0 {
+	if d.shared {
 		_, _ = unix.SysvShmCtl(d.shm, unix.IPC_RMID, nil)
 	}
 	return os.RemoveAll(d.base)

@@ -1,11 +1,13 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,6 +59,8 @@ type Job struct {
 	Over    func()                   // called once nothing of the workload is left
 	Warning string                   // stands at the head of the log; empty for none
 	Log     *slog.Logger
+
+	patience time.Duration // in place of endPatience; 0 for that
 }
 
 // pipeBytes is asked for each of the two pipes of an attempt: what the steps can print before they wait for the agent.
@@ -64,8 +68,9 @@ const pipeBytes = 1 << 20
 
 // Prepare makes a host and tells its keeper everything but the secrets. Over is called if there was a host, and only then.
 func Prepare(ctx context.Context, job Job) (executor.Workload, error) {
+	job.patience = cmp.Or(job.patience, endPatience)
 	w := &workload{
-		job: job, dog: watchdog.New(job.Order.Policy, job.Order.Deadline),
+		job: job, dog: watchdog.New(job.Order.Policy, job.Order.Deadline), latest: forge.Never,
 		ready: make(chan struct{}), started: make(chan error, 1), overdue: make(chan struct{}, 1),
 		gone: make(chan struct{}), done: make(chan struct{}),
 	}

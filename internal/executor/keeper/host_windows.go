@@ -48,6 +48,9 @@ func LookPath(name, dir string, env []string) (string, error) {
 	return "", fmt.Errorf("%s: %w in PATH", name, ErrNotFound)
 }
 
+// openFolder opens a folder.
+func openFolder(path string) (*os.File, error) { return os.Open(path) }
+
 func value(env []string, name string) string {
 	for _, v := range env {
 		if n, value, ok := strings.Cut(v, "="); ok && strings.EqualFold(n, name) {

@@ -18,7 +18,7 @@ func Keep(agent *os.File, open Open, more <-chan Request) int {
 	if !ok || first.Setup == nil {
 		return exitUnused
 	}
-	out := make(chan Report, reportsPerStep*len(first.Setup.Steps)+8)
+	out := make(chan Report, mostReports(len(first.Setup.Steps)))
 	written := make(chan struct{})
 	go writeReports(agent, out, written)
 
@@ -42,6 +42,9 @@ func Keep(agent *os.File, open Open, more <-chan Request) int {
 
 // reportsPerStep bounds what is said about a step, so that a machine never waits for an agent that is stopped.
 const reportsPerStep = 5 + maxRemarks
+
+// mostReports bounds what is said about an attempt with some steps.
+func mostReports(steps int) int { return reportsPerStep*steps + 8 }
 
 // readRequests hands on what the agent says, until it is gone. It ends with the process.
 func readRequests(agent *os.File, in chan<- Request) {

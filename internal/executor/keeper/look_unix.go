@@ -58,6 +58,11 @@ func Explain(name string, err error) error {
 	}
 }
 
+// openFolder opens a folder and nothing else: a step may put a pipe in its place, which nobody writes to.
+func openFolder(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+}
+
 func variable(env []string, name string) string {
 	for _, v := range env {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {

@@ -3,6 +3,7 @@ package keeper
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -127,32 +128,69 @@ func (p *Plan) environ(index uint16, secrets []forge.EnvVar) []string {
 	return env
 }
 
-// outputBytes measures what a step wrote as its outputs. It stops counting beyond most.
+// outputBytes measures what a step wrote as its outputs. It stops counting beyond most. Processes of the attempt may be at work
+// in there: every entry counts, so that nothing they do makes this go on for ever.
 func outputBytes(folder string, index uint16, most forge.Bytes) (forge.Bytes, error) {
-	var total forge.Bytes
+	m := measure{most: most}
 	if info, err := os.Lstat(executor.OutputFile(folder, index)); err == nil {
-		total += forge.Bytes(info.Size())
+		m.total += forge.Bytes(info.Size())
 	}
-	errEnough := errors.New("enough")
-	err := filepath.WalkDir(executor.OutputDir(folder, index), func(_ string, d fs.DirEntry, err error) error {
+	err := m.folder(executor.OutputDir(folder, index), 0)
+	return m.total, err
+}
+
+// Bounds of a walk through outputs, for its memory and its open files.
+const (
+	maxOutputDepth = 64
+	entriesAtOnce  = 256
+)
+
+// measure is a walk through outputs, which ends once they are too large.
+type measure struct{ total, most forge.Bytes }
+
+// folder adds what is in a folder, which may be gone or something else by now.
+func (m *measure) folder(path string, depth int) error {
+	if depth > maxOutputDepth {
+		return fmt.Errorf("its folders are more than %d deep", maxOutputDepth)
+	}
+	dir, err := openFolder(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }() // nothing was written
+	for m.total <= m.most {
+		entries, err := dir.ReadDir(entriesAtOnce)
+		if err := m.entries(path, entries, depth); err != nil {
+			return err
+		}
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil // the step removed it
+		case errors.Is(err, io.EOF):
+			return nil
 		case err != nil:
 			return err
-		case total > most:
-			return errEnough
-		case !d.Type().IsRegular():
-			return nil
 		}
-		info, err := d.Info()
-		if err == nil {
-			total += forge.Bytes(info.Size()) + 1 // so that empty files are bounded too
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
 	}
-	return total, err
+	return nil
+}
+
+func (m *measure) entries(path string, entries []fs.DirEntry, depth int) error {
+	for _, e := range entries {
+		m.total++ // so that what is empty is bounded too
+		switch {
+		case m.total > m.most:
+			return nil
+		case e.IsDir():
+			if err := m.folder(filepath.Join(path, e.Name()), depth+1); err != nil {
+				return err
+			}
+		case e.Type().IsRegular():
+			if info, err := e.Info(); err == nil { // else it is gone
+				m.total += forge.Bytes(info.Size())
+			}
+		}
+	}
+	return nil
 }

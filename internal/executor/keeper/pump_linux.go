@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"errors"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -24,6 +25,10 @@ type pump struct {
 	found   map[uint16]Finding // by step
 	over    *executor.Outcome
 	began   forge.Instant
+
+	said     int  // reports
+	ready    bool // it was said
+	answered bool // the start was
 }
 
 var streams = [3]forge.LogStream{1: forge.LogStdout, 2: forge.LogStderr}
@@ -106,6 +111,9 @@ func (p *pump) reports() {
 	for {
 		var r Report
 		ok, err := p.in.take(&r)
+		if err == nil && ok && !p.legal(&r) {
+			err = errOutOfTurn
+		}
 		if err != nil {
 			p.w.job.Log.Error("a keeper speaks in riddles; its attempt is killed", "error", err)
 			p.closed[0] = true
@@ -117,6 +125,32 @@ func (p *pump) reports() {
 		}
 		p.report(&r)
 	}
+}
+
+var errOutOfTurn = errors.New("it says what it cannot have to say")
+
+// legal reports whether a keeper may say something now. It runs beside hostile steps, and is believed no further than that
+// its agent stays whole.
+func (p *pump) legal(r *Report) bool {
+	steps := len(p.w.job.Order.Spec.Steps)
+	unknown := func(s forge.StepResult) bool { return int(s.Index) >= steps }
+	p.said++
+	first := func(said *bool) bool { defer func() { *said = true }(); return !*said }
+	switch {
+	case p.over != nil, p.said > mostReports(steps):
+		return false
+	case r.Ready:
+		return first(&p.ready)
+	case r.Running, r.Refused != nil:
+		return first(&p.answered)
+	case r.Starting != nil:
+		return int(*r.Starting) < steps
+	case r.Finished != nil:
+		return !unknown(*r.Finished)
+	case r.Over != nil:
+		return r.Over.Result.Validate() == nil && !slices.ContainsFunc(r.Over.Result.Steps, unknown)
+	}
+	return true
 }
 
 func (p *pump) report(r *Report) {

@@ -16,6 +16,7 @@ import (
 const (
 	tellPatience = 2 * time.Second        // for a message to leave
 	killPatience = 300 * time.Millisecond // for a kill to be carried out; less than the hard kill's lead on the deadline
+	endPatience  = 10 * time.Second       // for an end after the spec's grace: a step can hold its keeper up
 )
 
 // workload is one attempt as its agent sees it.
@@ -40,6 +41,9 @@ type workload struct {
 	mu     sync.Mutex
 	dog    watchdog.Dog
 	asked  bool // Start was called
+	begun  forge.Instant
+	latest forge.Instant // when the keeper must be at its end by itself
+	late   bool          // it was not
 	stop   forge.CancelReason
 	bitten bool
 	killed bool
@@ -61,8 +65,12 @@ func (w *workload) tell(q *Request) error {
 func (w *workload) Start(secrets []executor.Secret) error {
 	w.mu.Lock()
 	again := w.asked
-	w.asked = true
-	late := !w.dog.MayStart(clock.Boot())
+	now := clock.Boot()
+	if !again {
+		w.asked, w.begun = true, now
+		w.endBy(now.Add(w.job.Plan.Run))
+	}
+	late := !w.dog.MayStart(now)
 	w.mu.Unlock()
 	if again {
 		return Setup(errors.New("it was started before"))
@@ -102,6 +110,7 @@ func (w *workload) Stop(reason forge.CancelReason) {
 	w.mu.Lock()
 	if w.stop == forge.CancelNone {
 		w.stop = reason
+		w.endBy(clock.Boot())
 	}
 	reason = w.stop
 	w.mu.Unlock()
@@ -165,12 +174,33 @@ func (w *workload) wait() {
 	close(w.gone)
 }
 
-// enforce kills what a keeper does not kill within killPatience of being told.
+// endBy bounds an attempt that is to end softly at an instant. It needs mu.
+func (w *workload) endBy(at forge.Instant) {
+	w.latest = min(w.latest, at.Add(w.job.Plan.Grace).Add(w.job.patience))
+}
+
+// overran reports whether a keeper has not ended its attempt in time.
+func (w *workload) overran() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.late = w.late || clock.Boot() >= w.latest
+	return w.late
+}
+
+// enforce kills what a keeper does not kill within killPatience of being told, or does not end in time. Whoever is stopped
+// between its fork and its program holds the keeper up, and hostile steps can do that to those that follow.
 func (w *workload) enforce() {
-	select {
-	case <-w.overdue:
-	case <-w.gone:
-		return
+	naps := NewNaps()
+	defer naps.Stop()
+	for asked := false; !asked && !w.overran(); {
+		naps.Set(forge.Never) // which is soon enough
+		select {
+		case <-w.overdue:
+			asked = true
+		case <-naps.Ring():
+		case <-w.gone:
+			return
+		}
 	}
 	patience := time.NewTimer(killPatience)
 	defer patience.Stop()
@@ -198,6 +228,9 @@ func (w *workload) died(steps []forge.StepResult) executor.Outcome {
 		o.Result.Class = stopClass(w.stop)
 	case w.killed:
 		o.Result.Class, o.Result.Signal = forge.Signal, killSignal
+	case w.late:
+		o.Result.Class = forge.TimedOut
+		o.Result.Limit, o.Result.Peak = millis(w.job.Plan.Run), millis(clock.Boot().Sub(w.begun))
 	case w.death.Finding.Class != 0:
 		o.Result.Class, o.Result.Limit, o.Result.Peak = w.death.Finding.Class, w.death.Finding.Limit, w.death.Finding.Peak
 	}

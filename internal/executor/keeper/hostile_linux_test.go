@@ -1,0 +1,124 @@
+package keeper
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/forgeyard/forgeyard/internal/clock"
+	"github.com/forgeyard/forgeyard/internal/executor"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/ident"
+)
+
+// impostor is a host whose keeper says what a test wants.
+type impostor struct {
+	agent  *os.File
+	killed chan struct{}
+	once   sync.Once
+}
+
+func (i *impostor) Wait() Death {
+	<-i.killed
+	_ = i.agent.Close()
+	return Death{Signal: killSignal}
+}
+func (i *impostor) Kill()                             { i.once.Do(func() { close(i.killed) }) }
+func (i *impostor) MoveDeadline(forge.Instant)        {}
+func (i *impostor) Finished(forge.StepResult) Finding { return Finding{} }
+
+// silence is an output that nobody reads.
+type silence struct{}
+
+func (silence) Write(forge.LogStream, []byte) {}
+func (silence) Event(forge.StepEvent)         {}
+
+// deceive prepares an attempt of one step with a keeper that is ready and answers a start with some reports.
+func deceive(t *testing.T, reports ...Report) executor.Workload {
+	t.Helper()
+	order := &executor.Order{
+		Context: forge.AttemptContext{Attempt: ident.New[forge.AttemptID]()},
+		Spec:    forge.JobSpec{Steps: []forge.Step{{Name: "x"}}},
+		Policy:  forge.DefaultLeasePolicy(), Deadline: clock.Boot().Add(time.Hour), Output: silence{},
+	}
+	w, err := Prepare(t.Context(), Job{
+		Order: order, Plan: &Plan{Run: time.Millisecond, Grace: time.Millisecond}, Over: func() {}, Log: slog.New(slog.DiscardHandler),
+		patience: time.Millisecond,
+		Open: func(ends Ends) (Host, error) {
+			fd, err := unix.FcntlInt(ends.Agent.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+			if err == nil {
+				err = unix.SetNonblock(fd, true) // so that closing it ends who reads
+			}
+			if err != nil {
+				return nil, err
+			}
+			i := &impostor{agent: os.NewFile(uintptr(fd), "agent"), killed: make(chan struct{})}
+			go i.play(reports)
+			return i, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// play ends with its socket.
+func (i *impostor) play(reports []Report) {
+	m := newMessages(i.agent)
+	for {
+		var q Request
+		if m.next(&q) != nil {
+			return
+		}
+		say := reports
+		if q.Setup != nil {
+			say = []Report{{Ready: true}}
+		} else if q.Start == nil {
+			continue
+		}
+		for r := range say {
+			if writeMessage(i.agent, &say[r]) != nil {
+				return
+			}
+		}
+	}
+}
+
+// A step can hold its keeper up, by stopping who is between fork and program.
+func TestAKeeperThatHangsIsKilledOnceItsAttemptTookTooLong(t *testing.T) {
+	w := deceive(t, Report{Running: true})
+	if err := w.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	<-w.Done()
+	if o := w.Outcome(); o.Result.Class != forge.TimedOut || o.Result.Limit != 1 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestAKeeperThatLiesIsKilledAndItsAgentLives(t *testing.T) {
+	step := uint16(1)
+	for what, lies := range map[string][]Report{
+		"ready again":             {{Ready: true}},
+		"running twice":           {{Running: true}, {Running: true}},
+		"a step that is not":      {{Running: true}, {Starting: &step}},
+		"the end of one":          {{Running: true}, {Finished: &forge.StepResult{Index: 1, Class: forge.Succeeded}}},
+		"an outcome with one":     {{Running: true}, {Over: &executor.Outcome{Result: forge.Result{Class: forge.Succeeded, Steps: []forge.StepResult{{Index: 9, Class: forge.Succeeded}}}}}},
+		"an outcome that is none": {{Running: true}, {Over: &executor.Outcome{}}},
+		"more than there is to":   append([]Report{{Running: true}}, make([]Report, mostReports(1))...),
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := deceive(t, lies...)
+			_ = w.Start(nil) // it may be over already
+			<-w.Done()
+			if o := w.Outcome(); o.Result.Class != forge.Signal {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/forgeyard/forgeyard/internal/executor"
@@ -17,19 +18,18 @@ import (
 
 // Executor runs attempts in sandboxes. It may be used by several goroutines at once.
 type Executor struct {
-	cfg      Config
-	launcher *sandbox.Launcher
-	close    func() error
-	report   sandbox.Report
-	path     []string // PATH of steps
+	cfg       Config
+	launchers *launchers
+	report    sandbox.Report
+	path      []string // PATH of steps
 
 	mu   sync.Mutex
 	live map[forge.AttemptID]bool
 }
 
 // Open returns an executor on a state folder, on which no other process may have one at the same time. It ends what
-// earlier ones have left there, and builds a first sandbox: an error says why none can be built on this machine. ctx
-// bounds the opening alone. The caller closes it.
+// earlier ones have left there, and builds a first sandbox: an error says why none can be built on this machine, unless it
+// is a *BadView. ctx bounds the opening alone. The caller closes it.
 func Open(ctx context.Context, cfg Config) (*Executor, error) {
 	if !filepath.IsAbs(cfg.State) {
 		return nil, fmt.Errorf("state folder %q: give an absolute path", cfg.State)
@@ -41,7 +41,10 @@ func Open(ctx context.Context, cfg Config) (*Executor, error) {
 		return nil, fmt.Errorf("state folder of the sandboxes: %w", err)
 	}
 	view := viewOf(&cfg)
-	launcher, err := sandbox.Open(ctx, sandbox.Config{
+	if err := checkView(&view); err != nil {
+		return nil, err
+	}
+	launchers, err := openLaunchers(ctx, sandbox.Config{
 		State: cfg.State, View: view, Pool: cfg.Pool, Slots: cfg.Slots, UIDBase: cfg.UIDBase,
 		Rootless: cfg.Rootless, NoCgroups: cfg.NoCgroups, Log: cfg.Log,
 	})
@@ -49,13 +52,24 @@ func Open(ctx context.Context, cfg Config) (*Executor, error) {
 		return nil, err
 	}
 	return &Executor{
-		cfg: cfg, launcher: launcher, close: sync.OnceValue(launcher.Close), report: launcher.Report(), path: append(view.Path, systemPath()...),
+		cfg: cfg, launchers: launchers, report: launchers.current.Report(), path: unique(append(view.Path, systemPath()...)),
 		live: map[forge.AttemptID]bool{},
 	}, nil
 }
 
+// unique drops what is there a second time.
+func unique(folders []string) []string {
+	var once []string
+	for _, folder := range folders {
+		if !slices.Contains(once, folder) {
+			once = append(once, folder)
+		}
+	}
+	return once
+}
+
 // Close ends every sandbox and waits for it. It may be called more than once.
-func (e *Executor) Close() error { return e.close() }
+func (e *Executor) Close() error { return e.launchers.close() }
 
 // Report says which walls this machine gives, and why not the others.
 func (e *Executor) Report() sandbox.Report { return e.report }

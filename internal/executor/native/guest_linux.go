@@ -26,7 +26,10 @@ func guest(r launch.Room) int {
 	}
 	return keeper.Keep(r.Keeper, func(*keeper.Plan) (keeper.System, <-chan keeper.Exit, error) {
 		children := keeper.NewChildren()
-		i := &inmates{Children: children, room: r, files: []uintptr{null.Fd(), r.Stdout.Fd(), r.Stderr.Fd()}}
+		i := &inmates{
+			Children: children, room: r, files: []uintptr{null.Fd(), r.Stdout.Fd(), r.Stderr.Fd()}, acts: make(chan func()),
+		}
+		go i.act()
 		return i, children.Exits(), nil
 	}, moves(r.Moves))
 }
@@ -48,6 +51,7 @@ type inmates struct {
 	*keeper.Children
 	room  launch.Room
 	files []uintptr
+	acts  chan func() // to be done as a step
 }
 
 // everybody is the process id that means all processes of the namespace but this one.
@@ -89,22 +93,28 @@ func (i *inmates) Remarks() []string {
 	return []string{hint(names)}
 }
 
-// AsStep runs act on a thread that has the rights of a step on files. The thread ends with it: a change of ids makes the
-// kernel forget the signal that a thread gets when its parent dies, and this process must not lose that.
+// AsStep runs act on a thread that has the rights of a step on files.
 func (i *inmates) AsStep(act func()) {
-	if !i.room.Switch {
-		act()
-		return
-	}
 	done := make(chan struct{})
-	go func() {
+	i.acts <- func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked
+		act()
+	}
+	<-done
+}
+
+// act is the thread of AsStep, which is there before any step is: while steps have as many processes as they may, there is no
+// other to be had. A change of ids makes the kernel forget the signal that a thread gets when its parent dies, so it is
+// none that needs that. It ends with the process.
+func (i *inmates) act() {
+	runtime.LockOSThread() // and never unlocked
+	if i.room.Switch {
 		_ = unix.Setfsgid(i.room.GID)
 		_ = unix.Setfsuid(i.room.UID) // both have no errors; without rights to it act has less than a step, not more
+	}
+	for act := range i.acts {
 		act()
-	}()
-	<-done
+	}
 }
 
 var _ keeper.System = (*inmates)(nil)

@@ -28,7 +28,7 @@ type host struct {
 // open makes the sandbox of an order.
 func (e *Executor) open(ctx context.Context, order *executor.Order, ends keeper.Ends) (*host, error) {
 	r := &order.Spec.Resources
-	box, err := e.launcher.Make(ctx, &sandbox.Order{
+	box, err := e.launchers.make(ctx, &sandbox.Order{
 		Name: order.Context.Attempt.String(), Folder: order.Folder, Network: order.Spec.Network,
 		Limits: sandbox.Limits{Memory: r.Memory, CPU: r.CPU, Pids: int(order.Spec.Processes)},
 		Policy: order.Policy, Deadline: order.Deadline,
@@ -58,7 +58,7 @@ func (h *host) Wait() keeper.Death {
 	h.e.cfg.Log.Warn("a sandbox ended before its attempt", "attempt", h.attempt, "exit", end.Exit, "signal", end.Signal.String(),
 		"error", end.SetupErr)
 	d := keeper.Death{Signal: uint8(end.Signal), Bitten: end.Bitten}
-	if end.Signal != 0 && !end.Killed {
+	if !end.Killed { // pid 1 may end of the want itself: it needs threads and memory too
 		d.Finding = h.finding(end.Usage)
 	}
 	return d

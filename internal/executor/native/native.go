@@ -33,8 +33,9 @@ import (
 // Config is what an Executor needs.
 type Config struct {
 	State      string   // a folder of the agent's state that nothing else uses; made if it is missing
-	ReadOnly   []string // files and folders of this machine that steps may read besides the system's, absolute
+	ReadOnly   []string // files and folders of this machine that steps may read besides the system's: absolute, or SOURCE:TARGET
 	Toolchains []string // likewise, and each one's folder bin, or itself where it has none, comes first in PATH
+	Hide       []string // files and folders that nothing may show, such as the agent's state and keys
 	Path       []string // folders that come next in PATH, those of them that a sandbox shows
 	Slots      int      // sandboxes at a time; 0 for sandbox.DefaultSlots
 	Pool       int      // sandboxes that wait ready
@@ -73,6 +74,14 @@ func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
+
+// BadView says that the configuration wants steps to see what cannot be shown. It is no lack of the machine.
+type BadView struct{ Err error }
+
+func (e *BadView) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *BadView) Unwrap() error { return e.Err }
 
 // errLive says that an attempt has a sandbox already.
 var errLive = errors.New("the attempt has a workload already")

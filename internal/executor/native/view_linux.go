@@ -3,8 +3,11 @@ package native
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/sandbox"
+	"github.com/forgeyard/forgeyard/internal/sandbox/view"
 )
 
 // goBin is where the distribution of Go is installed by default, and defaultPath what PATH ends with (D11).
@@ -13,12 +16,25 @@ const (
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
+// checkView tries whether a view can be shown.
+func checkView(v *sandbox.View) error {
+	o := view.Options{Hide: v.Hide, Network: forge.NetworkNone}
+	for _, m := range v.ReadOnly {
+		o.ReadOnly = append(o.ReadOnly, view.Bind{Source: m.Source, Target: m.Target})
+	}
+	if _, err := view.New(view.Machine(), o); err != nil {
+		return &BadView{Err: err}
+	}
+	return nil
+}
+
 // viewOf is what steps see besides what every sandbox shows.
 func viewOf(cfg *Config) sandbox.View {
-	var v sandbox.View
+	v := sandbox.View{Hide: cfg.Hide}
 	for _, path := range slices.Concat(cfg.Toolchains, cfg.ReadOnly) {
-		if !slices.ContainsFunc(v.ReadOnly, func(m sandbox.Mount) bool { return m.Source == path }) {
-			v.ReadOnly = append(v.ReadOnly, sandbox.Mount{Source: path})
+		source, target, _ := strings.Cut(path, ":")
+		if m := (sandbox.Mount{Source: source, Target: target}); !slices.Contains(v.ReadOnly, m) {
+			v.ReadOnly = append(v.ReadOnly, m)
 		}
 	}
 	v.Path = Path(cfg.Toolchains)
@@ -41,7 +57,9 @@ func shown(folder string, more []sandbox.Mount) bool {
 	}
 	tops := slices.Clone(systemFolders)
 	for _, m := range more {
-		tops = append(tops, m.Source)
+		if m.Target == "" {
+			tops = append(tops, m.Source)
+		}
 	}
 	return slices.ContainsFunc(tops, func(top string) bool {
 		return below(folder, top) && slices.ContainsFunc(tops, func(t string) bool { return below(real, t) })

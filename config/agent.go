@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -21,6 +22,7 @@ type Agent struct {
 	Labels             []string      `key:"labels"`
 	Reserve            Reserve       `key:"reserve"`
 	Policy             Policy        `key:"policy"`
+	Sandbox            Sandbox       `key:"sandbox"`
 	ShutdownGrace      time.Duration `key:"shutdown_grace"`
 	Metrics            Metrics       `key:"metrics"`
 	Log                Log           `key:"log"`
@@ -57,6 +59,15 @@ type Policy struct {
 	MaxOffline       time.Duration  `key:"max_offline"`
 }
 
+// Sandbox is how jobs are confined.
+type Sandbox struct {
+	Pool       int      `key:"pool"`
+	UIDBase    uint32   `key:"uid_base"`
+	Rootless   bool     `key:"rootless"`
+	ReadOnly   []string `key:"read_only"`
+	Toolchains []string `key:"toolchains"`
+}
+
 // Local returns the policy as the domain speaks of it.
 func (p Policy) Local() forge.LocalPolicy {
 	return forge.LocalPolicy{
@@ -81,6 +92,9 @@ const (
 	maxJobs       = forge.MaxAttemptsPerAgent
 	maxStopGrace  = 7 * 24 * time.Hour
 	maxLabels     = 64
+	maxPool       = 64
+	minUIDBase    = 65_536 // below are the machine's own users
+	maxShown      = 128    // paths in each list of the sandbox
 	defaultScheme = "quic"
 )
 
@@ -98,6 +112,7 @@ func (a *Agent) problems() forge.Problems {
 	if a.WorkspaceRetention != 0 {
 		c.wrong("workspace_retention", "this version removes the folder of a job when it ends; only 0s is possible")
 	}
+	c.sandbox(a.Sandbox)
 	c.between("shutdown_grace", a.ShutdownGrace, 0, maxStopGrace)
 	c.between("policy.max_run", a.Policy.MaxRun, 0, forge.MaxRunTimeout)
 	c.between("policy.max_offline", a.Policy.MaxOffline, 0, forge.MaxRunTimeout)
@@ -139,6 +154,28 @@ func (c *check) controlPlane(cp ControlPlane) {
 	}
 	if cp.TokenFile != "" {
 		c.folder("control_plane.token_file", string(cp.TokenFile))
+	}
+}
+
+func (c *check) sandbox(s Sandbox) {
+	if s.Pool < 0 || s.Pool > maxPool {
+		c.wrong("sandbox.pool", "%d is not from 0 to %d", s.Pool, maxPool)
+	}
+	if s.UIDBase != 0 && s.UIDBase < minUIDBase {
+		c.wrong("sandbox.uid_base", "%d is below %d, where the users of this machine are", s.UIDBase, minUIDBase)
+	}
+	for key, paths := range map[string][]string{"sandbox.read_only": s.ReadOnly, "sandbox.toolchains": s.Toolchains} {
+		if len(paths) > maxShown {
+			c.wrong(key, "has %d items, more than %d", len(paths), maxShown)
+		}
+		for i, path := range paths {
+			at := fmt.Sprintf("%s[%d]", key, i)
+			source, target, placed := strings.Cut(path, ":")
+			c.folder(at, source)
+			if placed {
+				c.folder(at, target)
+			}
+		}
 	}
 }
 

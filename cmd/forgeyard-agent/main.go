@@ -1,6 +1,7 @@
 // Command forgeyard-agent runs jobs of a Forgeyard daemon on this machine. See "forgeyard-agent --help".
 //
-// The same executable is the supervisor of each attempt, see package executor/process.
+// The same executable is the launcher and pid 1 of sandboxes, and the supervisor of each attempt that is not confined, see
+// packages executor/native and executor/process.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 )
 
 func main() {
+	native.Main()
 	process.Supervise()
 	native.RefuseUnsafe()
 	os.Exit(agent.Program(os.Args[1:]))

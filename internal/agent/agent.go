@@ -15,7 +15,6 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/enroll"
 	"github.com/forgeyard/forgeyard/internal/executor"
-	"github.com/forgeyard/forgeyard/internal/executor/process"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/link"
 	"github.com/forgeyard/forgeyard/internal/program"
@@ -38,7 +37,8 @@ type Options struct {
 	Labels     []string
 	Reserve    forge.Resources
 	Policy     forge.LocalPolicy
-	Toolchains []string       // folders that come first in the PATH of jobs
+	Path       []string // folders that come first in the PATH of jobs, where these can see them
+	Sandbox    Sandbox
 	Env        []forge.EnvVar // for every step
 	Grace      time.Duration  // for running jobs once it is asked to stop; 0: as long as they take
 	Version    string
@@ -161,9 +161,11 @@ func Reach(ctx context.Context, o Options, id *trust.Identity, endpoint string) 
 
 // Run runs the agent until it may not go on or has stopped. When ctx ends it takes no new job and stops once those that
 // run are done, or Grace is over; when force ends it stops at once. The error carries the exit code.
-func Run(ctx, force context.Context, o Options) error {
+func Run(ctx, force context.Context, o Options) (err error) {
 	var roads []*quic.Dialer
-	a, err := runner.New(ctx, o.config(&roads))
+	x := &executors{o: o}
+	defer func() { err = errors.Join(err, x.close()) }() // all workloads have ended
+	a, err := runner.New(ctx, o.config(ctx, &roads, x))
 	defer func() {
 		for _, road := range roads {
 			_ = road.Close() // all connections on it have ended
@@ -204,7 +206,7 @@ func stopper(ctx context.Context, ended <-chan struct{}, a *runner.Agent, grace 
 	}
 }
 
-func (o Options) config(roads *[]*quic.Dialer) runner.Config {
+func (o Options) config(ctx context.Context, roads *[]*quic.Dialer, x *executors) runner.Config {
 	var metrics *runner.Metrics
 	if o.Metrics != nil {
 		metrics = runner.NewMetrics(o.Metrics, o.State)
@@ -221,13 +223,7 @@ func (o Options) config(roads *[]*quic.Dialer) runner.Config {
 			*roads = append(*roads, known, unknown)
 			return known, unknown
 		},
-		Executors: func(state string) ([]executor.Executor, error) {
-			e, err := process.New(process.Config{State: state, Toolchains: o.Toolchains, Log: o.log().With(telemetry.KeyComponent, "executor")})
-			if err != nil {
-				return nil, err
-			}
-			return []executor.Executor{e}, nil
-		},
+		Executors: func(state string) ([]executor.Executor, error) { return x.open(ctx, state) },
 	}
 }
 

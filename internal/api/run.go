@@ -84,6 +84,7 @@ type Attempt struct {
 	Ended      bool         `json:"ended"`
 	Runner     string       `json:"runner,omitempty"`
 	RunnerName string       `json:"runner_name,omitempty"`
+	Sandbox    string       `json:"sandbox,omitempty"` // what confines it; process: nothing does
 	Class      string       `json:"class,omitempty"`
 	Fault      string       `json:"fault,omitempty"`
 	ExitCode   *int         `json:"exit_code,omitempty"` // of the program that decided, with class ExitCode

@@ -34,6 +34,7 @@ type jobOptions struct {
 	retryInfra uint8
 	detach     bool
 	raw        bool
+	local      localFlags
 }
 
 // jobKey is the key of the one job of a run that was started with a command.
@@ -48,7 +49,9 @@ func (a *app) runCommand() *cobra.Command {
 0 success, 1 failed, 2 cancelled, 3 infrastructure.
 
 Where no server is named, daemon and agent run in this process, in a data folder of this
-user. A second "forgeyard run" at the same time asks the first.
+user. A second "forgeyard run" at the same time asks the first. There the job sees a folder of
+its own, the programs of this machine, and what --read-only adds; it has no network unless it
+asks for --network host.
 
 Ctrl-C cancels the run and waits for its end. A second Ctrl-C leaves it alone.`,
 		Example: `  forgeyard run -- go test ./...
@@ -79,10 +82,11 @@ Ctrl-C cancels the run and waits for its end. A second Ctrl-C leaves it alone.`,
 	f.StringVar(&o.os, "os", "", "operating system of the runner, as in linux")
 	f.StringVar(&o.arch, "arch", "", "processor of the runner, as in amd64")
 	f.StringVar(&o.network, "network", "", "network of the job: none or host")
-	f.StringVar(&o.sandbox, "sandbox", "process", "what confines the job: process (nothing; the runner's owner must allow it), native or oci")
+	f.StringVar(&o.sandbox, "sandbox", "", "what confines the job: native, which is the default, oci, or process (nothing; the runner's owner must allow it)")
 	f.Uint8Var(&o.retryInfra, "retry-infra", 0, "how often to try again when the machine is at fault")
 	f.BoolVarP(&o.detach, "detach", "d", false, "print the run's id and leave; needs a server")
 	f.BoolVar(&o.raw, "raw", false, "print the output byte for byte, also on a terminal")
+	o.local.add(f)
 	return cmd
 }
 
@@ -97,7 +101,10 @@ func (a *app) request(o jobOptions, args []string, cmd *cobra.Command) (*api.Run
 	case o.script:
 		step = api.Step{Script: args[0]}
 	}
-	spec := api.JobSpec{Steps: []api.Step{step}, Network: o.network, Sandbox: &api.Sandbox{Kind: o.sandbox}}
+	spec := api.JobSpec{Steps: []api.Step{step}, Network: o.network}
+	if o.sandbox != "" {
+		spec.Sandbox = &api.Sandbox{Kind: o.sandbox}
+	}
 	env, err := a.environment(o.env)
 	if err != nil {
 		return nil, err
@@ -174,6 +181,9 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 		return err
 	}
 	if client != nil {
+		if err := o.local.elsewhere(); err != nil {
+			return err
+		}
 		return a.submit(ctx, context.WithoutCancel(ctx), client, request, o)
 	}
 	data, err := a.dataDir()
@@ -181,22 +191,38 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 		return err
 	}
 	if endpoint := a.env.Local.Find(data); endpoint != "" {
-		return a.submitTo(ctx, context.WithoutCancel(ctx), endpoint, request, o)
+		return a.submitTo(ctx, context.WithoutCancel(ctx), endpoint, request, o, true)
 	}
 	if o.detach {
 		return console.Usage("--detach needs a daemon that goes on: name one with --server, or start one here with forgeyard up")
 	}
 	local := LocalOptions{Data: data, Log: telemetry.NewLogger(a.env.Stderr, slog.LevelError, telemetry.Text)}
-	return a.ownFailed(data, a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
+	if err := o.local.into(&local); err != nil {
+		return err
+	}
+	local.AllowUnsandboxed = local.AllowUnsandboxed || o.sandbox == forge.SandboxProcess.String()
+	local.Unconfined = func(why error) {
+		if o.sandbox == "" {
+			a.note("not confined: %v", why)
+			unconfine(request)
+		}
+	}
+	return a.ownFailed(data, offerUnsandboxed(a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
 		a.own = serving.Done() != nil // what never ends is another process
-		return a.submitTo(ctx, serving, endpoint, request, o)
-	}))
+		return a.submitTo(ctx, serving, endpoint, request, o, false)
+	})))
 }
 
-func (a *app) submitTo(ctx, serving context.Context, endpoint string, request *api.RunRequest, o jobOptions) error {
+// submitTo submits to the process that serves this user's folder, which is another one where others says so.
+func (a *app) submitTo(ctx, serving context.Context, endpoint string, request *api.RunRequest, o jobOptions, others bool) error {
 	client, err := a.dial(endpoint)
 	if err != nil {
 		return err
+	}
+	if others {
+		if err := a.fit(ctx, client, request, &o); err != nil {
+			return err
+		}
 	}
 	return a.submit(ctx, serving, client, request, o)
 }

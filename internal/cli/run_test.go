@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -75,7 +76,7 @@ func TestTheFlagsOfRunMakeTheJob(t *testing.T) {
 	cpu, memory, limit, infra := api.Cores(1500), api.Size(4<<30), api.Duration(90*time.Second), uint8(1)
 	want := api.RunRequest{Name: "title", Jobs: []api.JobRequest{{Key: "run", Spec: api.JobSpec{
 		Steps: []api.Step{{Script: "make | tee log"}}, Env: map[string]string{"A": "b=c", "PASSED": "on"}, Network: "host",
-		Resources: &api.Resources{CPU: &cpu, Memory: &memory}, Timeouts: &api.Timeouts{Run: &limit}, Sandbox: &api.Sandbox{Kind: "process"},
+		Resources: &api.Resources{CPU: &cpu, Memory: &memory}, Timeouts: &api.Timeouts{Run: &limit},
 		Constraints: &api.Constraints{Labels: []string{"x", "y"}, Pool: "p", OS: "linux"}, Retry: &api.Retry{Infra: &infra},
 	}}}}
 	if diff := cmp.Diff(want, *got); diff != "" {
@@ -218,12 +219,19 @@ type local struct {
 	endpoint string
 	options  *cli.LocalOptions
 	live     *bool
+	bare     bool // this machine cannot confine jobs
 }
 
 func (l local) Find(string) string { return "" }
 
 func (l local) Run(ctx, _ context.Context, o cli.LocalOptions, use func(context.Context, string) error) error {
 	*l.options = o
+	if l.bare && !o.AllowUnsandboxed {
+		return &cli.NoSandbox{Err: errors.New("no namespaces here")}
+	}
+	if l.bare && o.Unconfined != nil {
+		o.Unconfined(errors.New("no namespaces here"))
+	}
 	*l.live = true
 	defer func() { *l.live = false }()
 	return use(ctx, l.endpoint)
@@ -235,7 +243,7 @@ func TestWithoutAServerTheDaemonRunsInThisProcess(t *testing.T) {
 	w := newWorld(t)
 	var o cli.LocalOptions
 	var live bool
-	w.local = local{f.server.URL, &o, &live}
+	w.local = local{f.server.URL, &o, &live, false}
 	w.run("run", "--", "make").want(t, 1, "hello\n", "run Failed")
 	if live || o.Data != w.env["HOME"]+"/.local/share/forgeyard" || o.Listen != "" {
 		t.Errorf("still live: %t, options %+v", live, o)

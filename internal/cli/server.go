@@ -33,9 +33,14 @@ type Local interface {
 
 // LocalOptions are how the daemon and the agent in this process are run.
 type LocalOptions struct {
-	Data   string
-	Listen string // of the HTTP API; empty: only the socket in Data
-	Log    *slog.Logger
+	Data     string
+	Listen   string // of the HTTP API; empty: only the socket in Data
+	Log      *slog.Logger
+	ReadOnly []string // files and folders of this machine that jobs may read besides the system's, absolute
+	// AllowUnsandboxed goes on where jobs cannot be confined on this machine. Without it Run returns a *NoSandbox there, and
+	// does not call use.
+	AllowUnsandboxed bool
+	Unconfined       func(why error) // called before use where jobs cannot be confined; may be nil
 }
 
 // connect returns a client of the daemon that was named, by flag, environment or saved context; nil if none was.

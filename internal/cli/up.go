@@ -16,6 +16,7 @@ import (
 
 func (a *app) upCommand() *cobra.Command {
 	var listen, level string
+	var flags localFlags
 	cmd := &cobra.Command{
 		Use: "up", Short: "Run daemon and agent in this process until it is stopped", Args: cobra.NoArgs,
 		Long: `Run a daemon and an agent in this process until it is stopped. The commands of the same
@@ -28,11 +29,12 @@ The first signal lets running jobs finish, the second ends them.`,
 			if err != nil {
 				return err
 			}
-			return a.up(cmd.Context(), listen, log)
+			return a.up(cmd.Context(), listen, log, &flags)
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "address of the HTTP API; without it there is only the socket in the data folder")
 	cmd.Flags().StringVar(&level, "log-level", "warn", "what to report: debug, info, warn or error")
+	flags.add(cmd.Flags())
 	return cmd
 }
 
@@ -44,7 +46,7 @@ func (a *app) logger(level string) (*slog.Logger, error) {
 	return telemetry.NewLogger(a.env.Stderr, l, telemetry.Auto), nil
 }
 
-func (a *app) up(ctx context.Context, listen string, log *slog.Logger) error {
+func (a *app) up(ctx context.Context, listen string, log *slog.Logger, flags *localFlags) error {
 	data, err := a.dataDir()
 	if err != nil {
 		return err
@@ -53,7 +55,13 @@ func (a *app) up(ctx context.Context, listen string, log *slog.Logger) error {
 		return program.Exit(program.CodeFailed, fmt.Errorf("another process serves %s already, at %s", data, endpoint))
 	}
 	local := LocalOptions{Data: data, Listen: listen, Log: log}
-	return a.ownFailed(data, a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
+	if err := flags.into(&local); err != nil {
+		return err
+	}
+	local.Unconfined = func(why error) {
+		a.note("jobs run unconfined here, as plain processes of your user: %v", why)
+	}
+	return a.ownFailed(data, offerUnsandboxed(a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
 		fmt.Fprintln(a.env.Stdout, "ready", endpoint)
 		select {
 		case <-ctx.Done():
@@ -61,7 +69,7 @@ func (a *app) up(ctx context.Context, listen string, log *slog.Logger) error {
 		case <-serving.Done():
 		}
 		return nil
-	}))
+	})))
 }
 
 // versionInfo is the answer of version.

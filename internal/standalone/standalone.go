@@ -7,8 +7,8 @@
 // A folder has one owner. Who comes second asks the first one (Find), and the owner goes on until the runs of the others
 // have ended, too.
 //
-// Jobs run as this user and are confined by nothing; the agent here allows that, because whoever can start it can run
-// anything anyway.
+// Jobs run in sandboxes. The agent here allows plain processes, too, because whoever can start it can run anything anyway;
+// but they are not what a job gets that asked for nothing, unless the user said so.
 //
 // Run owns the goroutines of daemon and agent. All have ended when it returns: first the agent, then the daemon.
 package standalone
@@ -74,6 +74,9 @@ func (y Yard) Run(ctx, force context.Context, o cli.LocalOptions, use func(conte
 		o.Log.Warn("jobs may read what this process knows", telemetry.KeyError, err)
 	}
 	err := y.own(ctx, force, o, use)
+	if none := (*agent.NoSandbox)(nil); errors.As(err, &none) {
+		return &cli.NoSandbox{Err: none.Err}
+	}
 	if !errors.Is(err, store.ErrLocked) {
 		return err
 	}
@@ -155,11 +158,21 @@ func (y Yard) own(ctx, force context.Context, o cli.LocalOptions, use func(conte
 	}
 	defer client.Close()
 	settings := y.agentOptions(o, at.Agents)
+	confined := make(chan error, 1)
+	settings.Sandbox.Tell = func(why error) { confined <- why }
 	if err := y.enrol(base, client, settings, at); err != nil {
 		return err
 	}
 	working := start(context.WithoutCancel(ctx), "agent", end, func(ctx context.Context) error { return agent.Run(ctx, force, settings) })
 	defer func() { err = errors.Join(err, quiet(working.close(), force)) }()
+	select {
+	case why := <-confined:
+		if why != nil && o.Unconfined != nil {
+			o.Unconfined(why)
+		}
+	case <-working.ended:
+		return nil // its error is joined
+	}
 	err = use(base, at.Socket)
 	if cause := context.Cause(base); cause != nil {
 		return cause
@@ -193,13 +206,14 @@ const runnerName = "local"
 func (y Yard) agentOptions(o cli.LocalOptions, endpoint string) agent.Options {
 	return agent.Options{
 		State: filepath.Join(o.Data, "agent"), Endpoints: []string{endpoint}, Slots: max(2, runtime.NumCPU()), Version: y.Version,
-		Policy:     forge.LocalPolicy{AllowHostNetwork: true, AllowUnconfined: true},
-		Toolchains: y.toolchains(), Env: y.passed(), Log: o.Log.With(telemetry.KeyComponent, "agent"),
+		Policy: forge.LocalPolicy{AllowHostNetwork: true, AllowUnconfined: true},
+		Path:   y.path(), Env: y.passed(), Log: o.Log.With(telemetry.KeyComponent, "agent"),
+		Sandbox: agent.Sandbox{Need: !o.AllowUnsandboxed, ReadOnly: o.ReadOnly, Hide: []string{o.Data}, Pool: 1},
 	}
 }
 
-// toolchains are the folders of this user's PATH (D12).
-func (y Yard) toolchains() []string {
+// path is this user's PATH (D12). In a sandbox that counts which it shows.
+func (y Yard) path() []string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(y.Getenv("PATH")) {
 		if filepath.IsAbs(dir) {

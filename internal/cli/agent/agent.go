@@ -153,7 +153,12 @@ func (a *app) options(log *slog.Logger) agent.Options {
 	o := agent.Options{
 		State: s.DataDir, ServerName: s.ControlPlane.ServerName, Slots: s.MaxParallelJobs, Labels: s.Labels,
 		Reserve: forge.Resources{CPU: s.Reserve.CPU, Memory: s.Reserve.Memory, Disk: s.Reserve.Disk},
-		Policy:  s.Policy.Local(), Grace: s.ShutdownGrace, Version: a.env.Version, Log: log,
+		Policy:  s.Policy.Local(),
+		Sandbox: agent.Sandbox{
+			Need: !s.Policy.AllowUnconfined, ReadOnly: s.Sandbox.ReadOnly, Toolchains: s.Sandbox.Toolchains,
+			Pool: s.Sandbox.Pool, UIDBase: s.Sandbox.UIDBase, Rootless: s.Sandbox.Rootless,
+		},
+		Grace: s.ShutdownGrace, Version: a.env.Version, Log: log,
 	}
 	for _, text := range s.ControlPlane.Endpoints {
 		address, err := config.Endpoint(text)
@@ -207,9 +212,6 @@ func (a *app) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !a.settings.Policy.AllowUnconfined {
-		log.Warn("this agent will refuse every job: it has no sandbox, and policy.allow_unconfined is false")
-	}
 	if a.reload != nil {
 		a.reload.start(a, log)
 	}
@@ -225,7 +227,12 @@ func (a *app) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	return agent.Run(ctx, a.program.Force(), o)
+	err = agent.Run(ctx, a.program.Force(), o)
+	if none := (*agent.NoSandbox)(nil); errors.As(err, &none) {
+		return program.Exit(program.CodeInfrastructure, fmt.Errorf("%w. \"forgeyard-agent doctor\" tells what it lacks. "+
+			"With policy.allow_unconfined=true the agent takes jobs that ask for plain processes, which can read and change whatever its user can", err))
+	}
+	return err
 }
 
 func (a *app) endpointNamed() error {

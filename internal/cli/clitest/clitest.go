@@ -24,6 +24,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/cli"
 	"github.com/forgeyard/forgeyard/internal/cli/agent"
 	"github.com/forgeyard/forgeyard/internal/cli/daemon"
+	"github.com/forgeyard/forgeyard/internal/executor/native"
 	"github.com/forgeyard/forgeyard/internal/executor/process"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/standalone"
@@ -37,6 +38,7 @@ const pause = 50 * time.Millisecond
 
 // Main is the TestMain of a package with scripts: the test's executable is also each of the programs.
 func Main(m *testing.M) {
+	native.Main()
 	process.Supervise()
 	testscript.Main(m, map[string]func(){
 		"forgeyard": func() {

@@ -83,6 +83,9 @@ func attemptOf(v *store.View, a *store.Attempt, j *store.Job, spec *forge.JobSpe
 		out.Class, out.Fault = a.Authority.Outcome.String(), fault(a.Authority.Outcome)
 		out.Lease.ExpiresAt = nil
 	}
+	if spec != nil {
+		out.Sandbox = spec.Sandbox.Kind.String()
+	}
 	if a.Result != nil {
 		resultOf(&out, a, spec)
 	}

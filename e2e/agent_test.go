@@ -44,7 +44,7 @@ func TestACopyOfAStateFolderIsRefusedAndReported(t *testing.T) {
 	runner, err := first.Runner(s.ctx)
 	s.must(err)
 	gate := s.path("gate")
-	run, job := s.shell(fmt.Sprintf("until [ -e %s ]; do sleep 0.05; done", gate), func(spec *api.JobSpec) {
+	run, job := s.shell("until has gate; do sleep 0.05; done", func(spec *api.JobSpec) {
 		spec.Retry = &api.Retry{Infra: number(uint8(0))}
 	})
 	s.attempt(job, forge.AttemptRunning)
@@ -110,7 +110,7 @@ func TestAStoppingAgentWaitsForADeadDaemonToTakeItsResult(t *testing.T) {
 	s := newStory(t)
 	agent := s.agent("one", 1, "")
 	gate, through := s.path("gate"), s.path("through")
-	run, job := s.shell(fmt.Sprintf("until [ -e %s ]; do sleep 0.05; done; echo through > %s; echo through", gate, through))
+	run, job := s.shell("until has gate; do sleep 0.05; done; note through through >/dev/null; echo through")
 	a := s.attempt(job, forge.AttemptRunning)
 	s.fleet.Daemon.Kill()
 	s.must(writeFile(gate))

@@ -4,9 +4,12 @@ package e2e_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/fleet"
@@ -15,7 +18,7 @@ import (
 
 // counting is a script that writes numbered lines, twenty a second, and keeps its own transcript of them.
 func counting(lines int, transcript string) string {
-	return fmt.Sprintf(`i=0; while [ $i -lt %d ]; do i=$((i+1)); echo "line $i" >> %s; echo "line $i"; sleep 0.05; done`, lines, transcript)
+	return fmt.Sprintf(`i=0; while [ $i -lt %d ]; do i=$((i+1)); note %s "line $i" >/dev/null; echo "line $i"; sleep 0.05; done`, lines, filepath.Base(transcript))
 }
 
 // Cases B22, B25, T03: the agent dies and does not come back. The attempt is lost once its lease has run out; the next one
@@ -54,7 +57,7 @@ func TestAnAgentThatComesBackReportsWhatItLostAtOnce(t *testing.T) {
 	s := newStory(t)
 	agent := s.agent("one", 1, "")
 	marker := s.path("marker")
-	run, job := s.shell(fmt.Sprintf(`echo $FORGEYARD_ATTEMPT_ID >> %s; [ $(wc -l < %s) -gt 1 ] || sleep 600`, marker, marker))
+	run, job := s.shell(`[ "$(note marker $FORGEYARD_ATTEMPT_ID)" -gt 1 ] || sleep 600`)
 	lost := s.attempt(job, forge.AttemptRunning)
 	s.file(marker)
 	agent.Kill()
@@ -121,20 +124,56 @@ func TestAnAgentThatIsStoppedPastItsLeaseSaysNothingThatCounts(t *testing.T) {
 	}
 }
 
-// Case B12: somebody kills the processes of an attempt from outside.
+// Case B12: somebody kills the processes of an attempt from outside: a step, or the first process of its sandbox.
 func TestAWorkloadThatIsKilledFromOutsideFailsByThatSignal(t *testing.T) {
+	for name, first := range map[string]bool{"a step": false, "pid 1": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.agent("one", 1, "")
+			run, _ := s.shell("note up yes; exec sleep 600")
+			s.file(s.path("up"))
+			workload := s.workload("sleep\x00600\x00")
+			if first {
+				workload = s.parent(workload)
+			}
+			s.must(syscall.Kill(workload, syscall.SIGKILL))
+			killed := time.Now()
+			a := classOf(t, s.ended(run), "Failed", "Signal")
+			if show(a.Signal) != "9" {
+				t.Errorf("signal %s, want 9", show(a.Signal))
+			}
+			t.Logf("it ended %v after the kill", time.Since(killed))
+		})
+	}
+}
+
+// A job that asks for plain processes gets them where the owner of the machine allows it, and its record and its log say
+// that nothing confined it.
+func TestAJobOfPlainProcessesSaysThatItWasNotConfined(t *testing.T) {
 	s := newStory(t)
 	s.agent("one", 1, "")
-	pid := s.path("pid")
-	run, _ := s.shell(fmt.Sprintf("echo $$ > %s; exec sleep 600", pid))
-	var workload int
-	_, err := fmt.Sscan(s.file(pid), &workload)
-	s.must(err)
+	plain := func(spec *api.JobSpec) { spec.Sandbox = &api.Sandbox{Kind: "process"} }
+	run, _ := s.shell("id -u; exec sleep 600", plain)
+	workload := s.workload("sleep\x00600\x00")
 	s.must(syscall.Kill(workload, syscall.SIGKILL))
 	a := classOf(t, s.ended(run), "Failed", "Signal")
-	if show(a.Signal) != "9" {
-		t.Errorf("signal %s, want 9", show(a.Signal))
+	if a.Sandbox != "process" {
+		t.Errorf("the record says that it was confined by %q", a.Sandbox)
 	}
+	if log := s.log(a.ID); log != fmt.Sprintln(os.Getuid()) {
+		t.Errorf("log %q", log)
+	}
+	out, errs, _, err := s.fleet.Run(s.ctx, "logs", a.ID)
+	s.must(err)
+	if !strings.Contains(out+errs, "Nothing confines it") {
+		t.Errorf("the log says nothing about it: %q, %q", out, errs)
+	}
+	run, _ = s.shell("id -u; grep NoNewPrivs /proc/self/status")
+	a = classOf(t, s.ended(run), "Succeeded", "Succeeded")
+	if log := s.log(a.ID); a.Sandbox != "native" || log != "1000\nNoNewPrivs:\t1\n" {
+		t.Errorf("a job that asks for nothing is confined by %q, and prints %q", a.Sandbox, log)
+	}
+	s.must(s.fleet.AwaitNoLeftovers(s.ctx))
 }
 
 // Case B23, B45, T01: killed and started again, twenty times, an agent is one runner and always gets in.
@@ -162,7 +201,7 @@ func TestAStoppingAgentLetsItsJobEndAndASecondSignalForces(t *testing.T) {
 	s := newStory(t)
 	agent := s.agent("one", 1, "")
 	gate := s.path("gate")
-	run, job := s.shell(fmt.Sprintf("until [ -e %s ]; do sleep 0.05; done; echo through", gate))
+	run, job := s.shell("until has gate; do sleep 0.05; done; echo through")
 	s.attempt(job, forge.AttemptRunning)
 	s.must(agent.Signal(syscall.SIGTERM))
 	s.must(agent.AwaitState(s.ctx, "draining"))

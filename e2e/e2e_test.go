@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func (s *story) submit(r *api.RunRequest) *api.Run {
 // shell sends a run of one script and returns its job's id with it.
 func (s *story) shell(script string, edits ...func(*api.JobSpec)) (run *api.Run, job string) {
 	s.t.Helper()
-	run = s.submit(fleet.Shell(script, edits...))
+	run = s.submit(fleet.Shell(s.fleet.Witness.Script(script), edits...))
 	return run, run.Jobs[0].ID
 }
 
@@ -158,8 +159,33 @@ func (s *story) file(path string) string {
 	return string(content)
 }
 
-// path returns a path that workloads may use, outside of any workspace.
+// path returns the path of a file that workloads know by its name alone, see fleet.Witness.
 func (s *story) path(name string) string { return filepath.Join(s.fleet.Folder, name) }
+
+// workload waits for the one process of the fleet with these arguments, and returns its id.
+func (s *story) workload(arguments string) (pid int) {
+	s.t.Helper()
+	s.must(fleet.Await(s.ctx, "the process "+arguments, func() (bool, error) {
+		for _, left := range s.fleet.Leftovers() {
+			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", left)); err == nil && string(text) == arguments {
+				pid = left
+			}
+		}
+		return pid != 0, nil
+	}))
+	return pid
+}
+
+// parent returns the parent of a process.
+func (s *story) parent(pid int) (ppid int) {
+	s.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	s.must(err)
+	_, rest, _ := strings.Cut(string(status), "\nPPid:")
+	_, err = fmt.Sscan(rest, &ppid)
+	s.must(err)
+	return ppid
+}
 
 func (s *story) must(err error) {
 	s.t.Helper()

@@ -99,8 +99,8 @@ func TestAnAgentThatIsCutOffEndsItsWorkBeforeItIsGivenAway(t *testing.T) {
 	s := newStory(t)
 	_, road := s.relayed("cut", 1)
 	begun, alive := s.path("begun"), s.path("alive")
-	script := fmt.Sprintf(`date +%%s.%%N > %s.$FORGEYARD_ATTEMPT_ID
-		while :; do date +%%s.%%N > now; mv now %s.$FORGEYARD_ATTEMPT_ID; sleep 0.02; done`, begun, alive)
+	script := `now() { date +%s.%N; }; note begun.$FORGEYARD_ATTEMPT_ID $(now)
+		while :; do at=$(now); ask 'put alive.%s %d\n%s\n' $FORGEYARD_ATTEMPT_ID $((${#at}+1)) $at; sleep 0.02; done`
 	run, job := s.shell(script, func(spec *api.JobSpec) { spec.Retry = &api.Retry{Infra: number(uint8(1))} })
 	first := s.attempt(job, forge.AttemptRunning)
 	s.file(alive + "." + first.ID)

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/forgeyard/forgeyard/internal/api"
 )
@@ -72,8 +74,18 @@ workspace_retention: 0s
 policy: {allow_host_network: true, allow_unconfined: true}
 reserve: {disk: 0B}
 log: {level: debug, format: json}
-`, a.Folder, a.Endpoint, slots)
+sandbox: {pool: 1, read_only: [%s]}
+`, a.Folder, a.Endpoint, slots, quoted(a.fleet.Shows))
 	return os.WriteFile(a.configFile(), []byte(text), 0o600)
+}
+
+// quoted writes words as items of a list.
+func quoted(words []string) string {
+	var items []string
+	for _, word := range words {
+		items = append(items, strconv.Quote(word))
+	}
+	return strings.Join(items, ", ")
 }
 
 // Enroll makes the agent a runner. The token goes over its standard input.

@@ -71,6 +71,8 @@ type Fleet struct {
 	Programs Programs
 	Scale    Scale
 	Daemon   *Daemon
+	Witness  *Witness // of what workloads do; its files are in Folder
+	Shows    []string // files of this machine that jobs may read, as SOURCE:TARGET; set before agents are added
 
 	log io.Writer
 
@@ -89,12 +91,19 @@ func New(folder string, programs Programs, scale Scale, log io.Writer) (*Fleet, 
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{Folder: folder, Programs: programs, Scale: scale, log: log}
+	w, err := newWitness(folder)
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{Folder: folder, Programs: programs, Scale: scale, log: log, Witness: w}
 	f.Daemon = &Daemon{
 		fleet: f, Folder: filepath.Join(folder, "daemon"), Port: port,
 		process: process{name: "daemon", folder: folder, log: log},
 	}
-	return f, f.Daemon.configure()
+	if err := f.Daemon.configure(); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return f, nil
 }
 
 // Close kills every process and waits until nothing of the fleet is alive.
@@ -103,7 +112,7 @@ func (f *Fleet) Close() error {
 		a.Kill()
 	}
 	f.Daemon.Kill()
-	var problem error
+	problem := f.Witness.close()
 	f.mu.Lock()
 	roads := f.roads
 	f.roads = nil
@@ -126,15 +135,15 @@ func (f *Fleet) Agents() []*Agent {
 	return slices.Clone(f.agents)
 }
 
-// Leftovers lists the processes that carry the fleet's folder in their environment or in their arguments, but for the
-// programs themselves: workloads, and whatever keeps watch over them.
+// Leftovers lists the processes that have to do with the fleet's folder, but for the programs themselves: workloads, and
+// whatever keeps watch over them. A launcher of sandboxes counts once its agent is dead, with what it has ready.
 func (f *Fleet) Leftovers() []int {
 	own := map[int]bool{os.Getpid(): true, f.Daemon.PID(): true}
 	for _, a := range f.Agents() {
 		own[a.PID()] = true
 	}
 	var left []int
-	for _, pid := range processesNaming(f.Folder) {
+	for _, pid := range processesOf(f.Folder, own) {
 		if !own[pid] {
 			left = append(left, pid)
 		}
@@ -192,11 +201,10 @@ func freePort() (int, error) {
 	return port, conn.Close()
 }
 
-// Shell is a run of one job with one script, for sh. Edits change what is not as wanted.
+// Shell is a run of one job with one script, for bash, in a sandbox with the host's network. Edits change what is not as wanted.
 func Shell(script string, edits ...func(*api.JobSpec)) *api.RunRequest {
 	spec := api.JobSpec{
-		Steps:        []api.Step{{Script: script, Shell: []string{"sh", "-c"}}},
-		Sandbox:      &api.Sandbox{Kind: "process"},
+		Steps:        []api.Step{{Script: script, Shell: []string{"bash", "-c"}}},
 		Network:      "host",
 		Connectivity: &api.Connectivity{Mode: "continuous"},
 	}

@@ -46,7 +46,7 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", 3, "how many to play at a time; they mostly wait")
 	flag.StringVar(&o.keep, "keep", "", "keep the folders of runs that failed in this folder")
 	flag.BoolVar(&o.show, "show", false, "print the plans instead of playing them")
-	flag.StringVar(&o.workload.folder, "workload", "", "be a workload that leaves its files in this folder")
+	flag.StringVar(&o.workload.witness, "workload", "", "be a workload that tells the witness at this address what it does")
 	flag.IntVar(&o.workload.lines, "lines", 1, "of the workload")
 	flag.DurationVar(&o.workload.lasts, "lasts", time.Second, "the workload, without its last breath")
 	flag.IntVar(&o.workload.exit, "exit", 0, "exit code of the workload")
@@ -57,7 +57,7 @@ func main() {
 
 // main returns the exit code: 1 where an invariant was broken, 2 where chaos itself failed.
 func (o options) main() int {
-	if o.workload.folder != "" {
+	if o.workload.witness != "" {
 		o.workload.attempt = os.Getenv("FORGEYARD_ATTEMPT_ID")
 		code, err := o.workload.run()
 		if err != nil {

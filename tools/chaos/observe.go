@@ -88,14 +88,14 @@ func (g *game) observeAttempt(ctx context.Context, a api.Attempt) (observedAttem
 	if o.log, err = g.fleet.Log(ctx, g.client, a.ID); err != nil {
 		return o, fmt.Errorf("log of attempt %s: %w", a.ID, err)
 	}
-	o.transcript, err = os.ReadFile(filepath.Join(g.works, a.ID+transcriptSuffix))
+	o.transcript, err = os.ReadFile(filepath.Join(g.fleet.Folder, a.ID+transcriptSuffix))
 	if errors.Is(err, fs.ErrNotExist) {
 		return o, nil // it never started
 	}
 	if err != nil {
 		return o, err
 	}
-	alive, err := os.ReadFile(filepath.Join(g.works, a.ID+aliveSuffix))
+	alive, err := os.ReadFile(filepath.Join(g.fleet.Folder, a.ID+aliveSuffix))
 	if err == nil && len(alive) == 16 {
 		o.started = true
 		o.first = forge.Instant(binary.LittleEndian.Uint64(alive[:8]))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +34,6 @@ type game struct {
 	client *api.Client
 	roads  []*fleet.Road
 	agents []*fleet.Agent
-	works  string // folder of the workloads' files
 	run    *api.Run
 	out    io.Writer
 	begun  time.Time
@@ -45,10 +45,7 @@ type game struct {
 
 // play runs a plan and returns what was observed.
 func play(ctx context.Context, p plan, seed uint64, folder string, programs fleet.Programs, out io.Writer) (_ []observedJob, _ counts, err error) {
-	g := &game{plan: p, works: filepath.Join(folder, "works"), out: out, cancelled: map[int]forge.Instant{}, counts: counts{}}
-	if err := os.MkdirAll(g.works, 0o700); err != nil {
-		return nil, nil, err
-	}
+	g := &game{plan: p, out: out, cancelled: map[int]forge.Instant{}, counts: counts{}}
 	g.fleet, err = fleet.New(filepath.Join(folder, "f"), programs, fleet.Fast, out)
 	if err != nil {
 		return nil, nil, err
@@ -75,6 +72,11 @@ func (g *game) begin(ctx context.Context, seed uint64) error {
 		return err
 	}
 	g.client = client
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	g.fleet.Shows = []string{self + ":" + programInside}
 	for i := range g.plan.agents {
 		road, err := g.fleet.Road(seed + uint64(i))
 		if err != nil {
@@ -89,13 +91,9 @@ func (g *game) begin(ctx context.Context, seed uint64) error {
 		}
 		g.roads, g.agents = append(g.roads, road), append(g.agents, agent)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	request := &api.RunRequest{}
 	for i, t := range g.plan.tasks {
-		job := fleet.Shell("", func(s *api.JobSpec) { t.spec(s, self, g.works) }).Jobs[0]
+		job := fleet.Shell("", func(s *api.JobSpec) { t.spec(s, g.fleet.Witness.Address()) }).Jobs[0]
 		job.Key = "job-" + strconv.Itoa(i)
 		request.Jobs = append(request.Jobs, job)
 	}
@@ -104,12 +102,15 @@ func (g *game) begin(ctx context.Context, seed uint64) error {
 	return err
 }
 
+// programInside is where jobs see this program.
+const programInside = "/chaos"
+
 // spec is the job of a task: this program, as a workload.
-func (t task) spec(s *api.JobSpec, self, folder string) {
+func (t task) spec(s *api.JobSpec, witness string) {
 	infra := uint8(forge.MaxRetries)
 	grace := api.Duration(time.Second)
 	s.Steps = []api.Step{{Argv: []string{
-		self, "-workload", folder, "-lines", strconv.Itoa(t.lines), "-lasts", t.lasts.String(),
+		programInside, "-workload", witness, "-lines", strconv.Itoa(t.lines), "-lasts", t.lasts.String(),
 		"-exit", strconv.Itoa(t.exit), "-deaf=" + strconv.FormatBool(t.deaf),
 	}}}
 	s.Retry = &api.Retry{Infra: &infra}
@@ -278,12 +279,13 @@ func (g *game) cloned(ctx context.Context, f fault) error {
 	return nil
 }
 
-// keeperKilled kills one process that keeps watch over a workload, if there is any.
+// keeperKilled kills one process that keeps watch over workloads, if there is any: the first of a sandbox, or a launcher.
 func (g *game) keeperKilled(agent int) error {
-	for _, pid := range g.agents[agent].Keepers() {
-		return syscall.Kill(pid, syscall.SIGKILL)
+	pids := g.agents[agent].Keepers()
+	if len(pids) == 0 {
+		return errors.New("there is none")
 	}
-	return errors.New("there is none")
+	return syscall.Kill(pids[rand.IntN(len(pids))], syscall.SIGKILL)
 }
 
 // pause lets a fault last.

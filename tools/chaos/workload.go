@@ -8,14 +8,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/clock"
+	"github.com/forgeyard/forgeyard/internal/fleet"
 )
 
-// What a workload leaves in its folder, one set of files for each attempt.
+// What a workload leaves with its witness, one set of files for each attempt.
 const (
 	transcriptSuffix = ".transcript" // every byte that it has written, in order
 	aliveSuffix      = ".alive"      // two instants of the BOOTTIME clock: the first and the last at which it was seen alive
@@ -27,7 +27,7 @@ const beatEvery = 5 * time.Millisecond
 // workload is what chaos runs as a job: it writes lines that no other attempt writes, keeps its own transcript of them,
 // and notes all the while that it is alive.
 type workload struct {
-	folder  string
+	witness string // address of the one whom it tells
 	attempt string
 	lines   int
 	lasts   time.Duration
@@ -40,23 +40,20 @@ func (w workload) run() (int, error) {
 	if w.deaf {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	}
-	transcript, err := os.OpenFile(w.file(transcriptSuffix), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return 0, err // an attempt that starts twice fails here
-	}
-	defer func() { _ = transcript.Close() }()
-	alive, err := os.OpenFile(w.file(aliveSuffix), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	witness, err := fleet.NewTeller(w.witness)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = alive.Close() }()
-	beat := w.beat(alive)
+	if err := witness.Create(w.attempt + transcriptSuffix); err != nil {
+		return 0, err // an attempt that starts twice fails here
+	}
+	beat := w.beat(witness)
 
 	random := rand.New(rand.NewPCG(uint64(w.lines), uint64(len(w.attempt))))
 	pause := w.lasts / time.Duration(max(w.lines, 1))
 	for i := range w.lines {
 		line := fmt.Appendf(nil, "%s %d %x\n", w.attempt, i, random.Uint64())
-		if _, err := transcript.Write(line); err != nil { // first: what is in the log must be in here
+		if err := witness.Append(w.attempt+transcriptSuffix, line); err != nil { // first: what is in the log must be in here
 			return 0, err
 		}
 		if _, err := os.Stdout.Write(line); err != nil {
@@ -76,16 +73,13 @@ func (w workload) run() (int, error) {
 	return w.exit, beat()
 }
 
-func (w workload) file(suffix string) string { return filepath.Join(w.folder, w.attempt+suffix) }
-
 // beat returns a function that notes the present instant as the last one.
-func (w workload) beat(f *os.File) func() error {
+func (w workload) beat(witness *fleet.Teller) func() error {
 	first := clock.Boot()
 	return func() error {
 		var both [16]byte
 		binary.LittleEndian.PutUint64(both[:8], uint64(first))
 		binary.LittleEndian.PutUint64(both[8:], uint64(clock.Boot()))
-		_, err := f.WriteAt(both[:], 0)
-		return err
+		return witness.Put(w.attempt+aliveSuffix, both[:])
 	}
 }

@@ -3,6 +3,7 @@ package native
 import (
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,7 @@ func guest(r launch.Room) int {
 			Children: children, room: r, files: []uintptr{null.Fd(), r.Stdout.Fd(), r.Stderr.Fd()}, acts: make(chan func()),
 		}
 		go i.act()
+		go spareThreads()
 		return i, children.Exits(), nil
 	}, moves(r.Moves))
 }
@@ -91,6 +93,25 @@ func (i *inmates) Remarks() []string {
 		return nil
 	}
 	return []string{hint(names)}
+}
+
+// spares is how many threads are made ahead. The runtime keeps them, and ends this process where it wants one more and steps
+// have left it none.
+const spares = 8
+
+// spareThreads makes threads.
+func spareThreads() {
+	var all, there sync.WaitGroup
+	there.Add(spares)
+	for range spares {
+		all.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			there.Done()
+			there.Wait()
+		})
+	}
+	all.Wait()
 }
 
 // AsStep runs act on a thread that has the rights of a step on files.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -164,6 +165,23 @@ func (g *Group) set(r *cgroups.Resources) error {
 		g.tree.log.Warn("the limit of processor time is above that of the agent, which holds", "cgroup", g.name)
 		r.CpuQuota, r.CpuPeriod = 0, 0
 		err = g.manager.Set(r)
+	}
+	return errors.Join(err, g.setSockets(r.Memory))
+}
+
+// socketsPart is the part of a group's memory that what waits in sockets may take besides, on version 1.
+const socketsPart = 4
+
+// setSockets bounds what waits in sockets, which version 1 counts apart from other memory and only if it is told to. Without
+// it a job without a network fills the machine's memory by writing to itself, and the machine's sockets fail.
+func (g *Group) setSockets(memory int64) error {
+	dir, v1 := g.dirs[ctrlMemory]
+	if !v1 || memory <= 0 {
+		return nil
+	}
+	err := cgroups.WriteFile(dir, "memory.kmem.tcp.limit_in_bytes", strconv.FormatInt(memory/socketsPart, 10))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // The kernel was built without.
 	}
 	return err
 }

@@ -32,6 +32,24 @@ func TestAMemoryBombIsKilledAndCounted(t *testing.T) {
 	}
 }
 
+// What waits in sockets is memory as well, on version 1 by a count of its own.
+func TestWhatWaitsInSocketsIsBounded(t *testing.T) {
+	tree, given := open(t)
+	need(t, given.Memory)
+	g := group(t, tree, "post", cgroup.Limits{Memory: memoryLimit})
+	v := startIn(t, g, "post", 128)
+	waiting, err := strconv.Atoi(v.says("waiting"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := v.end(); status.ExitStatus() != 0 {
+		t.Errorf("it ended with %v", status)
+	}
+	if most := int(memoryLimit >> 20); waiting == 0 || waiting > most {
+		t.Errorf("%d MiB wait in sockets, want some and at most %d", waiting, most)
+	}
+}
+
 func TestAKillThatTheParentSwallowsIsCountedAsWell(t *testing.T) {
 	tree, given := open(t)
 	need(t, given.Memory)

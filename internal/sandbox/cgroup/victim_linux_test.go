@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -27,6 +29,7 @@ const asVictim = "FORGEYARD_CGROUP_VICTIM"
 var victims = map[string]func(arg int) int{
 	"eat":     eat,
 	"swallow": swallow,
+	"post":    post,
 	"fork":    forkMany,
 	"spin":    spin,
 	"herd":    herd,
@@ -70,6 +73,36 @@ func swallow(mib int) int {
 	cmd.Stdin = strings.NewReader("\n")
 	err := cmd.Run()
 	fmt.Println("swallowed", err)
+	return 0
+}
+
+// post writes a number of MiB to sockets of its own, and says how many wait in them.
+func post(mib int) int {
+	piece, arrived := make([]byte, 32<<10), 0
+	for range mib * 8 { // 128 KiB into each
+		r, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			break
+		}
+		defer r.Close()
+		for range 4 {
+			_, _ = r.WriteTo(piece, r.LocalAddr()) // what does not fit is lost
+		}
+		raw, err := r.SyscallConn()
+		if err != nil {
+			break
+		}
+		_ = raw.Control(func(fd uintptr) {
+			var info [16]uint32 // sk_meminfo: the first is what waits
+			size := uint32(len(info) * 4)
+			_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_MEMINFO,
+				uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
+			if errno == 0 {
+				arrived += int(info[0])
+			}
+		})
+	}
+	fmt.Println("waiting", arrived>>20)
 	return 0
 }
 

@@ -141,7 +141,7 @@ func TestToolchainsBelowHomeAreNamedWithTheLineThatAllowsThem(t *testing.T) {
 	}
 	judge(t, []judgement{
 		{"node", found[0], Weak, "node, npm"},
-		{"its line", found[0], Weak, `toolchains: ["` + node + `"]`},
+		{"its line", found[0], Weak, `sandbox.toolchains: ["` + node + `"]`},
 		{"an allowed one", found[1], OK, "go"},
 		{"none", toolchains("/usr/bin:/bin", home, nil)[0], OK, "none of PATH"},
 	})

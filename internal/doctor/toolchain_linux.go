@@ -52,7 +52,8 @@ func toolchainOf(dir string, found, allowed []string) Finding {
 	if slices.ContainsFunc(allowed, func(a string) bool { return below(folder, a) || filepath.Clean(a) == folder }) {
 		return ok(check, names)
 	}
-	return weak(check, names+": a confined job does not see what is below the home folder", fmt.Sprintf("allow it in the local settings: toolchains: [%q]", folder))
+	return weak(check, names+": a confined job does not see what is below the home folder",
+		fmt.Sprintf("forgeyard run --read-only %s …, or in an agent's settings sandbox.toolchains: [%q]", folder, folder))
 }
 
 // toolsIn lists the tools in a folder, the first few by name.

@@ -81,9 +81,14 @@ func (r Record) kill() {
 	_ = unix.Close(fd)
 }
 
-// endRecorded kills every sandbox of which there is a record, and waits for its end.
+// endRecorded kills every sandbox of which there is a record, and waits for its end. A record that came here with a copy of
+// a state folder names a sandbox of the other's agent, which may be alive and well.
 func endRecorded(ctx context.Context, state string) error {
 	entries, err := os.ReadDir(state)
+	if err != nil {
+		return err
+	}
+	place, err := placeOf(state)
 	if err != nil {
 		return err
 	}
@@ -92,7 +97,7 @@ func endRecorded(ctx context.Context, state string) error {
 			continue
 		}
 		path := filepath.Join(state, entry.Name())
-		if r, ok := readRecord(path); ok {
+		if r, ok := readRecord(path); ok && r.Place == place {
 			if err := r.end(ctx); err != nil {
 				return err
 			}

@@ -105,4 +105,5 @@ type Record struct {
 	Boot  string // of the machine
 	PID   int
 	Start uint64 // in clock ticks after the boot
+	Place string // of the folder that the record was written into; a copy of it elsewhere says nothing about the copy's processes
 }

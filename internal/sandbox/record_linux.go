@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,11 @@ func NewRecord(pid int) (Record, error) {
 
 // WriteRecord makes the record the content of a file. It need not outlive the machine.
 func (r Record) WriteRecord(path string) error {
+	place, err := placeOf(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	r.Place = place
 	text, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -47,6 +53,15 @@ func (r Record) Fill(f *os.File) error {
 	}
 	_, err = f.WriteAt(text, 0)
 	return err
+}
+
+// placeOf tells a folder from its copies on the same machine.
+func placeOf(folder string) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(folder, &st); err != nil {
+		return "", &os.PathError{Op: "stat", Path: folder, Err: err}
+	}
+	return fmt.Sprintf("%d-%d", st.Dev, st.Ino), nil
 }
 
 // readRecord reads a record. A file that was cut off is none.

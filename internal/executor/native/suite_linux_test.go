@@ -16,6 +16,12 @@ import (
 func TestMain(m *testing.M) {
 	attack.Play()
 	native.Main()
+	if text, ok := os.LookupEnv(agentVar); ok {
+		if err := beAgent(text); err != nil {
+			panic(err)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 

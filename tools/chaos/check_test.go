@@ -29,6 +29,14 @@ func TestAnHonestRunHasNoViolation(t *testing.T) {
 	}
 }
 
+func TestAKilledWorkloadMayHaveToldOfOneLineThatItDidNotPrint(t *testing.T) {
+	j := good()
+	j.attempts[1].cut, j.attempts[1].transcript = true, []byte("one\ntwo\n")
+	if found := check([]observedJob{j}); len(found) != 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
 func TestEachBrokenInvariantIsFound(t *testing.T) {
 	tests := []struct {
 		invariant string
@@ -44,6 +52,7 @@ func TestEachBrokenInvariantIsFound(t *testing.T) {
 		{"I08", func(j *observedJob) { j.attempts[1].logSealed = false }},
 		{"I08", func(j *observedJob) { j.attempts[0].log = []byte("two\n") }},
 		{"I08", func(j *observedJob) { j.attempts[0].log = []byte("one\ntwo\ntwo\n") }},
+		{"I08", func(j *observedJob) { j.attempts[1].cut, j.attempts[1].transcript = true, []byte("one\ntwo\nthree\n") }},
 		{"I01", func(j *observedJob) { j.attempts[1].first = 20 }},
 		{"cancel", func(j *observedJob) {
 			j.cancelled, j.cancelAt = true, 1

@@ -83,6 +83,7 @@ func (g *game) observeAttempt(ctx context.Context, a api.Attempt) (observedAttem
 		id: a.ID, number: int(a.Number), ended: a.Ended, lost: a.State == forge.AttemptLost.String(),
 		accepted: a.Lease != nil && a.Lease.State == forge.LeaseReleased.String(), logSealed: a.Log != nil && a.Log.Sealed,
 	}
+	o.cut = a.Class != forge.Succeeded.String() && a.Class != forge.ExitCode.String()
 	o.decided = o.accepted && a.Fault != "infrastructure"
 	var err error
 	if o.log, err = g.fleet.Log(ctx, g.client, a.ID); err != nil {

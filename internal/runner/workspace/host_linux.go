@@ -13,14 +13,14 @@ const locked = 0x20 | 0x10
 
 // unlock takes the attributes away that keep root from changing an entry, if it is a file or folder that has them. Where
 // that cannot be done, what follows says why.
-func (r *Root) unlock(name string) {
-	info, err := r.root.Lstat(name)
+func unlock(in *os.Root, name string) {
+	info, err := in.Lstat(name)
 	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
 		return
 	}
-	file, err := r.root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrPermission) && info.IsDir() && r.root.Chmod(name, 0o700) == nil {
-		file, err = r.root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := in.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrPermission) && info.IsDir() && in.Chmod(name, 0o700) == nil {
+		file, err = in.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	}
 	if err != nil {
 		return

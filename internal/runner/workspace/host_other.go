@@ -2,5 +2,7 @@
 
 package workspace
 
+import "os"
+
 // unlock does nothing here: attributes of that kind are known on Linux only.
-func (r *Root) unlock(string) {}
+func unlock(*os.Root, string) {}

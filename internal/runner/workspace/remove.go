@@ -3,89 +3,119 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"strconv"
 )
 
-// maxDepth is how deep a tree is walked at once. What lies deeper is renamed to the top and removed from there, so that no
-// tree needs more open files or a longer path than there can be.
-const maxDepth = 64
+// Bounds of what a removal takes, whatever a workload has left. os.RemoveAll has none: it holds a file open and goes one call
+// deeper for each level, so that a deep tree takes every descriptor of the agent, and in the end its stack.
+const (
+	maxDepth = 64   // levels that are entered at once, with an open folder each
+	maxNames = 1024 // that are kept of a folder at a time
+)
 
-// remove removes a tree. The quick way is enough for nearly all.
-func (r *Root) remove(name string) error {
-	if err := r.root.RemoveAll(name); err == nil {
-		return nil
-	}
-	return r.removeSlowly(name)
+// removal takes one tree away. What lies deeper than maxDepth is put aside, for the next one.
+type removal struct {
+	*Root
+	aside string // folder at the top for what is too deep; empty while there is none
+	moved int    // entries in it
 }
 
-// removeSlowly removes what the quick way could not.
-func (r *Root) removeSlowly(name string) error {
-	pending := []string{name}
-	for len(pending) > 0 {
-		last := pending[len(pending)-1]
-		pending = pending[:len(pending)-1]
-		deeper, err := r.clear(last, 0)
-		if err != nil {
+// remove removes a tree.
+func (r *Root) remove(name string) error {
+	for name != "" {
+		v := removal{Root: r}
+		if err := v.clear(r.root, name, name, 0); err != nil {
 			return err
 		}
-		pending = append(pending, deeper...)
+		name = v.aside
 	}
 	return nil
 }
 
-// clear removes a tree entry by entry, after it has made each changeable. It returns the names under which what was too
-// deep now lies at the top. Links are removed, never followed.
-func (r *Root) clear(name string, depth int) (deeper []string, err error) {
-	info, err := r.root.Lstat(name)
+// clear removes an entry of a folder and all that is in it, which it makes changeable where it must. at is its path from
+// the top. Links are removed, never followed.
+func (v *removal) clear(in *os.Root, name, at string, depth int) error {
+	first := in.Remove(name)
+	if first == nil || errors.Is(first, fs.ErrNotExist) {
+		return nil
+	}
+	info, err := in.Lstat(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
 	case err != nil:
-		return nil, err
+		return err
 	case info.IsDir():
-		r.unlock(name)
-		if err := r.root.Chmod(name, 0o700); err != nil {
-			return nil, err
+		if err := open(in, name, info); err != nil {
+			return err
 		}
-		if deeper, err = r.clearEntries(name, depth); err != nil {
-			return nil, err
+		if depth == maxDepth {
+			return v.put(at)
+		}
+		if err := v.empty(in, name, at, depth); err != nil {
+			return err
 		}
 	case info.Mode().IsRegular():
-		if err := r.root.Remove(name); err == nil {
-			return nil, nil
-		}
-		r.unlock(name)
+		unlock(in, name)
+	default:
+		return first
 	}
-	return deeper, r.root.Remove(name)
+	return in.Remove(name)
 }
 
-func (r *Root) clearEntries(name string, depth int) (deeper []string, err error) {
-	dir, err := r.root.Open(name)
+// open makes a folder one that can be entered and changed.
+func open(in *os.Root, name string, info fs.FileInfo) error {
+	unlock(in, name)
+	if info.Mode().Perm()&0o700 == 0o700 {
+		return nil
+	}
+	return in.Chmod(name, 0o700)
+}
+
+// empty removes what is in a folder.
+func (v *removal) empty(in *os.Root, name, at string, depth int) (err error) {
+	folder, err := in.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	for {
+		names, err := some(folder)
+		if err != nil || len(names) == 0 {
+			return err
+		}
+		for _, entry := range names {
+			if err := v.clear(folder, entry, path.Join(at, entry), depth+1); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// some lists a part of what is in a folder now; none where there is nothing.
+func some(folder *os.Root) ([]string, error) {
+	dir, err := folder.Open(".")
 	if err != nil {
 		return nil, err
 	}
-	names, err := dir.Readdirnames(-1)
-	if err := errors.Join(err, dir.Close()); err != nil {
-		return nil, err
+	names, err := dir.Readdirnames(maxNames)
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
-	for _, entry := range names {
-		at := path.Join(name, entry)
-		if depth == maxDepth {
-			top := fmt.Sprintf("%s%d-%d", gonePrefix, os.Getpid(), r.gone.Add(1))
-			r.unlock(at)
-			if err := r.root.Rename(at, top); err != nil {
-				return nil, err
-			}
-			deeper = append(deeper, top)
-			continue
+	return names, errors.Join(err, dir.Close())
+}
+
+// put puts a tree aside.
+func (v *removal) put(at string) error {
+	if v.aside == "" {
+		aside := fmt.Sprintf("%s%d-%d", gonePrefix, os.Getpid(), v.gone.Add(1))
+		if err := v.root.Mkdir(aside, 0o700); err != nil {
+			return err
 		}
-		more, err := r.clear(at, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		deeper = append(deeper, more...)
+		v.aside = aside
 	}
-	return deeper, nil
+	v.moved++
+	return v.root.Rename(at, path.Join(v.aside, strconv.Itoa(v.moved)))
 }

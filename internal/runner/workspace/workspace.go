@@ -133,7 +133,7 @@ func (r *Root) Free() (free, total forge.Bytes, err error) {
 func (r *Root) discard(name string) error {
 	gone := fmt.Sprintf("%s%s-%d", gonePrefix, name, r.gone.Add(1))
 	if err := r.root.Rename(name, gone); err != nil {
-		r.unlock(name) // what must not be changed must not be renamed either
+		unlock(r.root, name) // what must not be changed must not be renamed either
 		switch err := r.root.Rename(name, gone); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // somebody else was faster

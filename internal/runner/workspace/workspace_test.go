@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -123,12 +124,61 @@ func TestWhateverAWorkloadLeavesIsRemoved(t *testing.T) {
 				t.Errorf("the neighbour is damaged: %v", err)
 			}
 			must(t, r.Remove(other))
-			again, path := made(t, r)
-			leave(t, path)
-			must(t, r.RemoveSlowly(again))
 			nothingLeft(t, dir)
 		})
 	}
+}
+
+// A workload can make a tree that is deeper than an agent has descriptors.
+func TestADeepTreeTakesFewDescriptors(t *testing.T) {
+	open0 := descriptors(t)
+	r, dir := open(t)
+	id, path := made(t, r)
+	root, err := os.OpenRoot(path)
+	must(t, err)
+	for range 2000 {
+		must(t, root.Mkdir("d", 0o700))
+		must(t, root.WriteFile("file", nil, 0o600))
+		next, err := root.OpenRoot("d")
+		must(t, errors.Join(err, root.Close()))
+		root = next
+	}
+	must(t, root.Close())
+	done, most := make(chan error), 0
+	go func() { done <- r.Remove(id) }()
+	for running := true; running; {
+		select {
+		case err := <-done:
+			must(t, err)
+			running = false
+		default:
+			most = max(most, descriptors(t))
+		}
+	}
+	if most > open0+200 {
+		t.Errorf("%d descriptors were open, before %d", most, open0)
+	}
+	nothingLeft(t, dir)
+}
+
+// descriptors counts those of this process.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip(err)
+	}
+	return len(entries)
+}
+
+func TestAFolderOfManyFilesIsRemoved(t *testing.T) {
+	r, dir := open(t)
+	id, path := made(t, r)
+	for i := range 3000 {
+		must(t, os.WriteFile(filepath.Join(path, strconv.Itoa(i)), nil, 0o600))
+	}
+	must(t, r.Remove(id))
+	nothingLeft(t, dir)
 }
 
 func TestALinkInAWorkspaceIsRemovedAndNotWhatItNames(t *testing.T) {

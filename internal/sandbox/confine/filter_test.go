@@ -134,7 +134,7 @@ func TestWhatTheFilterIsForIsRefused(t *testing.T) {
 	names := []string{
 		"io_uring_setup", "io_uring_enter", "io_uring_register", "bpf", "keyctl", "add_key", "request_key", "userfaultfd",
 		"perf_event_open", "mount", "umount2", "pivot_root", "move_mount", "open_tree", "open_tree_attr", "fsopen", "fsconfig",
-		"fsmount", "fspick", "mount_setattr", "setns", "clone3", "chroot", "kexec_load", "kexec_file_load", "init_module",
+		"fsmount", "fspick", "io_setup", "mount_setattr", "setns", "clone3", "chroot", "kexec_load", "kexec_file_load", "init_module",
 		"finit_module", "delete_module", "reboot", "swapon", "swapoff", "settimeofday", "clock_settime", "clock_adjtime",
 		"adjtimex", "quotactl", "quotactl_fd", "open_by_handle_at", "name_to_handle_at", "acct", "syslog", "fanotify_init",
 		"sethostname", "setdomainname", "iopl", "ioperm", "modify_ldt", "kcmp", "pidfd_getfd", "lookup_dcookie", "vhangup",

@@ -5,7 +5,7 @@ package confine
 // allowed are the system calls that work may use with any arguments, sorted. It is modelled on what moby lets containers use
 // without capabilities; a name that an architecture does not have is passed over there. What is in no table is refused.
 //
-// Left out on purpose although moby has them: modify_ldt (32-bit segments; the 32-bit entry is closed), adjtimex and
+// Left out on purpose although moby has them: io_setup (see below), modify_ldt (32-bit segments; the 32-bit entry is closed), adjtimex and
 // clock_adjtime (setting the clock), fanotify_mark, name_to_handle_at (handles that open_by_handle_at takes).
 var allowed = []string{
 	"accept", "accept4", "access", "alarm", "arch_prctl", "bind", "brk", "cachestat", "capget", "capset", "chdir", "chmod",
@@ -19,7 +19,7 @@ var allowed = []string{
 	"getpeername", "getpgid", "getpgrp", "getpid", "getppid", "getpriority", "getrandom", "getresgid", "getresuid",
 	"getrlimit", "getrusage", "getsid", "getsockname", "getsockopt", "gettid", "gettimeofday", "getuid", "getxattr",
 	"getxattrat", "inotify_add_watch", "inotify_init", "inotify_init1", "inotify_rm_watch", "io_cancel", "io_destroy",
-	"io_getevents", "io_pgetevents", "io_setup", "io_submit", "ioprio_get", "ioprio_set", "kill", "landlock_add_rule",
+	"io_getevents", "io_pgetevents", "io_submit", "ioprio_get", "ioprio_set", "kill", "landlock_add_rule",
 	"landlock_create_ruleset", "landlock_restrict_self", "lchown", "lgetxattr", "link", "linkat", "listen", "listxattr",
 	"listxattrat", "llistxattr", "lremovexattr", "lseek", "lsetxattr", "lstat", "madvise", "map_shadow_stack", "membarrier",
 	"memfd_create", "memfd_secret", "mincore", "mkdir", "mkdirat", "mknod", "mknodat", "mlock", "mlock2", "mlockall", "mmap",
@@ -45,5 +45,6 @@ var allowed = []string{
 }
 
 // absent are answered as a kernel does that has never heard of them, sorted: their callers know an older way and take it
-// only then. The flags of clone3 are in memory, where a filter cannot look.
-var absent = []string{"clone3", "listmount", "statmount"}
+// only then. The flags of clone3 are in memory, where a filter cannot look. What io_setup hands out is counted for the whole
+// machine together, 65,536 by default: one job could take it from its databases, and from every other job.
+var absent = []string{"clone3", "io_setup", "listmount", "statmount"}

@@ -43,7 +43,8 @@ type Root struct {
 	gone atomic.Uint64 // numbers what was renamed
 }
 
-// Open takes a folder as the root, and makes it if it is not there. Close gives it back.
+// Open takes a folder as the root, and makes it if it is not there. Close gives it back. Nobody but the agent's user may reach
+// what is in it: a job's files are that user's, and a job may make programs of them that run as their owner.
 func Open(dir string) (*Root, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -55,6 +56,9 @@ func Open(dir string) (*Root, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open workspaces: %w", err)
+	}
+	if err := root.Chmod(".", 0o700); err != nil {
+		return nil, errors.Join(fmt.Errorf("open workspaces: keep %s from others: %w", dir, err), root.Close())
 	}
 	return &Root{path: dir, root: root}, nil
 }

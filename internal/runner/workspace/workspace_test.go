@@ -129,6 +129,23 @@ func TestWhateverAWorkloadLeavesIsRemoved(t *testing.T) {
 	}
 }
 
+// What a job makes belongs to the agent's user, programs that run as their owner too.
+func TestNobodyElseReachesWorkspaces(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes are of Unix")
+	}
+	dir := t.TempDir()
+	must(t, os.Chmod(dir, 0o755))
+	r, err := workspace.Open(dir)
+	must(t, err)
+	must(t, r.Close())
+	info, err := os.Stat(dir)
+	must(t, err)
+	if info.Mode().Perm() != 0o700 {
+		t.Errorf("it has mode %v", info.Mode())
+	}
+}
+
 // A workload can make a tree that is deeper than an agent has descriptors.
 func TestADeepTreeTakesFewDescriptors(t *testing.T) {
 	open0 := descriptors(t)

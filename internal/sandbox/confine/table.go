@@ -5,8 +5,8 @@ package confine
 // allowed are the system calls that work may use with any arguments, sorted. It is modelled on what moby lets containers use
 // without capabilities; a name that an architecture does not have is passed over there. What is in no table is refused.
 //
-// Left out on purpose although moby has them: io_setup (see below), modify_ldt (32-bit segments; the 32-bit entry is closed), adjtimex and
-// clock_adjtime (setting the clock), fanotify_mark, name_to_handle_at (handles that open_by_handle_at takes).
+// Left out on purpose although moby has them: io_setup (see below), modify_ldt (32-bit segments; the 32-bit entry is closed),
+// adjtimex and clock_adjtime (setting the clock), fanotify_mark, name_to_handle_at (handles that open_by_handle_at takes).
 var allowed = []string{
 	"accept", "accept4", "access", "alarm", "arch_prctl", "bind", "brk", "cachestat", "capget", "capset", "chdir", "chmod",
 	"chown", "clock_getres", "clock_gettime", "clock_nanosleep", "close", "close_range", "connect", "copy_file_range", "creat",

@@ -21,7 +21,8 @@ type Prepared struct {
 }
 
 // Prepare builds what does not depend on an order, so that a sandbox can wait ready. This process keeps the capabilities
-// that attaching the attempt's folder needs; what it starts from now on has none. It takes most of the time.
+// that attaching the attempt's folder needs; what it starts from now on has none. The caller has locked its goroutine to its
+// thread, and starts every step from there. It takes most of the time.
 func Prepare(w Walls) (*Prepared, error) {
 	if os.Getpid() != 1 {
 		return nil, ErrNotInside

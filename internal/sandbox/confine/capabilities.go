@@ -22,9 +22,14 @@ const (
 )
 
 // bound empties the sets that steps would get capabilities from. It needs CAP_SETPCAP.
+//
+// The ambient and the bounding set are this thread's alone, which is the one that steps are started from: to empty those of
+// all threads takes a round through them for each capability, and as long as all the rest together. Nothing depends on the
+// others': they start nothing, and had one of them called execve, it would gain no capability by the secure bits and by
+// no_new_privs, which are on every thread, as is the loss of what is permitted.
 func bound() error {
-	if err := prctl("clear ambient capabilities", unix.PR_CAP_AMBIENT, ambientClearAll, 0); err != nil {
-		return err
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, ambientClearAll, 0, 0, 0); err != nil {
+		return fmt.Errorf("clear ambient capabilities: %w", err)
 	}
 	for c := uintptr(0); c <= lastCapability; c++ {
 		have, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
@@ -37,8 +42,8 @@ func bound() error {
 		if have == 0 {
 			continue
 		}
-		if err := prctl("take a capability out of the bounding set", unix.PR_CAPBSET_DROP, c, 0); err != nil {
-			return err
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
+			return fmt.Errorf("take a capability out of the bounding set: %w", err)
 		}
 	}
 	return prctl("lock the secure bits", unix.PR_SET_SECUREBITS, securebits, 0)

@@ -3,9 +3,10 @@
 // Package confine takes from a process, and from all it will start, what work has no need of.
 //
 // Prepare and Apply do it to pid 1 of a sandbox: resource limits, no privileges by exec, no capabilities in the bounding set,
-// Landlock, and the filter of system calls, on every thread of the process. Steps inherit all of it by fork. pid 1 itself
-// keeps three capabilities over its own user namespace where its ids are mapped, so that it can give steps their id and end
-// them; steps have none. Prepare comes before an order and takes most of the time, Apply after the view is sealed.
+// Landlock, and the filter of system calls, on every thread of the process; the bounding set is that of the thread which
+// starts the steps. Steps inherit all of it by fork. pid 1 itself keeps three capabilities over its own user namespace where
+// its ids are mapped, so that it can give steps their id and end them; steps have none. Prepare comes before an order and
+// takes most of the time, Apply after the view is sealed.
 //
 // The filter is ours as data (profile.go, table.go): what is not listed is refused. Probe says which of these walls this
 // kernel has, and what mends those that it has not.

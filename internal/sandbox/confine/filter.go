@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
@@ -20,9 +19,9 @@ import (
 //	absent, or newer than everything we know  → ENOSYS
 //	else                                      → EPERM
 //
-// go-seccomp-bpf gives the numbers of calls. Its own assembler of policies is not used: after a rule whose tests fail it goes
-// on to compare the numbers of other calls with the argument that is in the accumulator, which lets callers choose an
-// argument that is the number of an allowed call. Here a rule never goes on.
+// The assembler of policies of go-seccomp-bpf is not used: after a rule whose tests fail it goes on to compare the numbers of
+// other calls with the argument that is in the accumulator, which lets callers choose an argument that is the number of an
+// allowed call. Here a rule never goes on.
 
 // Offsets in what the kernel shows of a call, on little-endian machines.
 const (
@@ -36,28 +35,28 @@ const x32Bit = 0x40000000
 
 // filter assembles the program for an architecture, by Go's name of it.
 func filter(goarch string, t tables) ([]bpf.Instruction, error) {
-	info, err := arch.GetInfo(goarch)
+	on, err := architectureOf(goarch)
 	if err != nil {
-		return nil, fmt.Errorf("no table of system calls for %s: %w", goarch, err)
+		return nil, err
 	}
 	refuse := func(e unix.Errno) bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)} }
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(info.ID), SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: on.id, SkipTrue: 1},
 		refuse(unix.ENOSYS),
 		bpf.LoadAbsolute{Off: offNumber, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: min(x32Bit, newest(info)+1), SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: min(x32Bit, on.newest+1), SkipTrue: 1},
 		refuse(unix.ENOSYS),
 	}
 	for _, r := range t.ruled {
-		if number, ok := info.SyscallNames[r.name]; ok {
-			program = append(program, ruleFor(uint32(number), r)...)
+		if number, ok := on.number(r.name); ok {
+			program = append(program, ruleFor(number, r)...)
 		}
 	}
-	for _, number := range numbers(info, t.absent) {
+	for _, number := range on.numbers(t.absent) {
 		program = append(program, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: 1}, refuse(unix.ENOSYS))
 	}
-	for _, run := range runs(numbers(info, t.allowed)) {
+	for _, run := range runs(on.numbers(t.allowed)) {
 		program = append(
 			program,
 			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: run[0], SkipTrue: 2},
@@ -111,11 +110,11 @@ func caseFor(c cond) []bpf.Instruction {
 }
 
 // numbers are those that an architecture gives to names, sorted.
-func numbers(info *arch.Info, names []string) []uint32 {
+func (a architecture) numbers(names []string) []uint32 {
 	var known []uint32
 	for _, name := range names {
-		if number, ok := info.SyscallNames[name]; ok {
-			known = append(known, uint32(number))
+		if number, ok := a.number(name); ok {
+			known = append(known, number)
 		}
 	}
 	slices.Sort(known)
@@ -133,16 +132,6 @@ func runs(sorted []uint32) [][2]uint32 {
 		joined = append(joined, [2]uint32{n, n})
 	}
 	return joined
-}
-
-// newest is the highest number that the tables know. A call above it is younger than our lists: its callers fall back as on
-// an older kernel.
-func newest(info *arch.Info) uint32 {
-	highest := 0
-	for number := range info.SyscallNumbers {
-		highest = max(highest, number)
-	}
-	return uint32(highest)
 }
 
 // assembled is the filter of this machine as the kernel takes it.

@@ -13,7 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var architectures = []string{"amd64", "arm64"}
+// newest is the highest number that the library knows.
+func newest(info *arch.Info) uint32 {
+	highest := 0
+	for number := range info.SyscallNumbers {
+		highest = max(highest, number)
+	}
+	return uint32(highest)
+}
 
 // verdict of a filter: 0 for allowed, or the errno.
 type verdict = unix.Errno
@@ -101,7 +108,7 @@ func holds(c cond, args []uint64) bool {
 }
 
 func TestTheFilterSaysWhatTheTablesSay(t *testing.T) {
-	for _, goarch := range architectures {
+	for goarch := range architectures {
 		t.Run(goarch, func(t *testing.T) {
 			m := newMachine(t, goarch)
 			random := rand.New(rand.NewPCG(1, 2))
@@ -140,7 +147,7 @@ func TestWhatTheFilterIsForIsRefused(t *testing.T) {
 		"sethostname", "setdomainname", "iopl", "ioperm", "modify_ldt", "kcmp", "pidfd_getfd", "lookup_dcookie", "vhangup",
 		"uselib", "ustat", "sysfs", "_sysctl", "nfsservctl", "mbind", "move_pages", "migrate_pages", "set_mempolicy", "vserver",
 	}
-	for _, goarch := range architectures {
+	for goarch := range architectures {
 		m := newMachine(t, goarch)
 		for _, name := range names {
 			t.Run(goarch+"/"+name, func(t *testing.T) {
@@ -250,6 +257,31 @@ func TestOtherEntriesOfTheKernelAreShut(t *testing.T) {
 	}
 	if got := m.call(t, m.info.ID, newest(m.info)+1); got != unix.ENOSYS {
 		t.Errorf("a call younger than the tables: %d", got)
+	}
+}
+
+func TestTheNumbersAreThoseOfTheLibrary(t *testing.T) {
+	for goarch, on := range architectures {
+		info, err := arch.GetInfo(goarch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if on.id != uint32(info.ID) || on.newest != newest(info) {
+			t.Errorf("%s is %#x and ends at %d; the library says %#x and %d", goarch, on.id, on.newest, uint32(info.ID), newest(info))
+		}
+		names := slices.Concat(allowed, absent)
+		for _, r := range ruled {
+			names = append(names, r.name)
+		}
+		for _, name := range names {
+			want, have := info.SyscallNames[name]
+			if got, ok := on.number(name); ok != have || ok && got != uint32(want) {
+				t.Errorf("%s: %s is %d (%t); the library says %d (%t)", goarch, name, got, ok, want, have)
+			}
+		}
+		if len(numbered) != len(names) {
+			t.Errorf("%d calls have numbers, and %d are in the tables", len(numbered), len(names))
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,6 +29,7 @@ type order struct {
 }
 
 func stand(in roomtest.Inside) (order, error) {
+	runtime.LockOSThread() // from which all steps are started
 	var o order
 	if err := json.Unmarshal(in.Arg, &o); err != nil {
 		return o, err

@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
+	"strings"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
+// named reports whether a sandbox can have a name. It is no expression, which would be compiled by each process of a sandbox.
+func named(name string) bool {
+	const inner = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	return name != "" && len(name) <= MaxName && name[0] != '-' && strings.Trim(name, inner) == ""
+}
 
 // check fills in defaults and refuses what cannot be.
 func (c *Config) check() error {
@@ -61,7 +65,7 @@ func (v *View) check() error {
 
 func (o *Order) check() error {
 	switch {
-	case !names.MatchString(o.Name):
+	case !named(o.Name):
 		return fmt.Errorf("%q cannot be the name of a sandbox", o.Name)
 	case !filepath.IsAbs(o.Folder):
 		return fmt.Errorf("the folder of a sandbox, %q, is not an absolute path", o.Folder)

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,8 +16,11 @@ import (
 // errTooMany ends a walk at its bound.
 var errTooMany = errors.New("too many control groups to look at all of them")
 
-// marked matches the folder of any agent.
-var marked = regexp.MustCompile(`^` + folderWord + `[0-9a-f]{12}$`)
+// marked says whether a name is that of the folder of any agent.
+func marked(name string) bool {
+	mark, ok := strings.CutPrefix(name, folderWord)
+	return ok && len(mark) == 2*markBytes && strings.Trim(mark, "0123456789abcdef") == ""
+}
 
 // Sweep kills and removes every group that has no owner: those of this agent's mark that were
 // not made by this Tree, and those of other agents that are dead, as the lock on their folder
@@ -66,13 +68,13 @@ func (t *Tree) leftovers() (*leftovers, error) {
 		errs = append(errs, walk(t.host.roots[controller], func(dir string) {
 			name, parent := filepath.Base(dir), filepath.Dir(dir)
 			switch {
-			case marked.MatchString(name):
+			case marked(name):
 				if dir != base && (name == folder(t.mark) || all.lock(dir)) {
 					all.folders = append(all.folders, dir)
 				}
 			case name == folder(t.mark)+agentSuffix:
 				all.folders = append(all.folders, dir)
-			case filepath.Base(parent) == folder(t.mark) && !t.has(name), slices.Contains(all.folders, parent) && marked.MatchString(filepath.Base(parent)):
+			case filepath.Base(parent) == folder(t.mark) && !t.has(name), slices.Contains(all.folders, parent) && marked(filepath.Base(parent)):
 				note(dirs, filepath.Join(filepath.Base(parent), name), controller, dir)
 			}
 		}))

@@ -232,6 +232,22 @@ func TestATerminalCannotBeTypedInto(t *testing.T) {
 	}
 }
 
+// The compiled form of such a program takes memory that is counted for the whole machine.
+func TestNoProgramIsAttachedToASocket(t *testing.T) {
+	m := newMachine(t, "amd64")
+	for _, option := range []uint64{unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF, unix.SO_ATTACH_REUSEPORT_CBPF, unix.SO_ATTACH_REUSEPORT_EBPF} {
+		if got := m.named(t, "setsockopt", 3, unix.SOL_SOCKET|1<<32, option|1<<32); got != unix.EPERM {
+			t.Errorf("option %d: %d", option, got)
+		}
+	}
+	if got := m.named(t, "setsockopt", 3, unix.SOL_SOCKET, unix.SO_REUSEADDR); got != 0 {
+		t.Errorf("SO_REUSEADDR: %d", got)
+	}
+	if got := m.named(t, "setsockopt", 3, unix.IPPROTO_TCP, unix.SO_ATTACH_FILTER); got != 0 {
+		t.Errorf("option 26 of TCP: %d", got)
+	}
+}
+
 func TestPersonalitiesAreLinuxOnly(t *testing.T) {
 	m := newMachine(t, "amd64")
 	for persona, want := range map[uint64]verdict{0: 0, 8: 0, 0xffffffff: 0, 0x0040000: unix.EPERM, 1: unix.EPERM} {

@@ -41,6 +41,11 @@ var ruled = []rule{
 	{"ioctl", []cond{{isNot(1, unix.TIOCSTI), isNot(1, unix.TIOCLINUX)}}, unix.EPERM},
 	// Execution domains: Linux, with or without the size of 32-bit address spaces and fixed uname, and the question.
 	{"personality", []cond{{is(0, 0)}, {is(0, 0x8)}, {is(0, 0x20000)}, {is(0, 0x20008)}, {is(0, 0xffffffff)}}, unix.EPERM},
+	// Programs of filters, whose compiled form is counted for the whole machine and for nobody's group.
+	{"setsockopt", []cond{{isNot(1, unix.SOL_SOCKET)}, {
+		isNot(2, unix.SO_ATTACH_FILTER), isNot(2, unix.SO_ATTACH_BPF),
+		isNot(2, unix.SO_ATTACH_REUSEPORT_CBPF), isNot(2, unix.SO_ATTACH_REUSEPORT_EBPF),
+	}}, unix.EPERM},
 	{"socket", sockets, unix.EAFNOSUPPORT},
 	{"socketpair", []cond{{is(0, unix.AF_UNIX)}}, unix.EAFNOSUPPORT},
 	// CLONE_NEWTIME shares its bit with clone's exit signal, and is a flag here only.

@@ -85,8 +85,12 @@ func (x *executors) openNative(ctx context.Context, state string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openWithin, errors.New("no sandbox came to stand in time"))
 	defer cancel()
 	o := &x.o
+	program, err := helper()
+	if err != nil {
+		o.log().Warn("sandboxes are built by the agent's own program, which starts more slowly than the one for that", "error", err)
+	}
 	e, err := native.Open(ctx, native.Config{
-		State: state, ReadOnly: o.Sandbox.ReadOnly, Toolchains: o.Sandbox.Toolchains, Path: o.Path,
+		State: state, Program: program, ReadOnly: o.Sandbox.ReadOnly, Toolchains: o.Sandbox.Toolchains, Path: o.Path,
 		Hide:  append([]string{o.State}, o.Sandbox.Hide...),
 		Slots: spareSlots * o.Slots, Pool: o.Sandbox.Pool, UIDBase: o.Sandbox.UIDBase, Rootless: o.Sandbox.Rootless,
 		Policy: o.Policy, Log: o.log().With(telemetry.KeyComponent, "sandbox"),

@@ -32,7 +32,7 @@ type Programs struct {
 
 // Build compiles the programs of the module in the present folder, or above it, into a folder.
 func Build(ctx context.Context, into string) (Programs, error) {
-	names := []string{"forgeyard-daemon", "forgeyard-agent", "forgeyard"}
+	names := []string{"forgeyard-daemon", "forgeyard-agent", "forgeyard", "forgeyard-sandbox"}
 	const module = "github.com/forgeyard/forgeyard/cmd/"
 	args := []string{"build", "-o", into + string(filepath.Separator)}
 	for _, name := range names {

@@ -30,6 +30,8 @@ func (c *Config) check() error {
 	switch {
 	case !filepath.IsAbs(c.State):
 		return fmt.Errorf("the state folder of the launcher, %q, is not an absolute path", c.State)
+	case c.Program != "" && !filepath.IsAbs(c.Program):
+		return fmt.Errorf("the program of the launcher, %q, is not an absolute path", c.Program)
 	case c.Slots < 1 || c.Slots > MaxSlots:
 		return fmt.Errorf("%d slots for sandboxes; 1 to %d can be", c.Slots, MaxSlots)
 	case c.Pool < 0 || c.Pool > MaxPool:

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func Open(ctx context.Context, cfg Config) (*Launcher, error) {
 		return nil, err
 	}
 	l := &Launcher{cfg: cfg, ready: make(chan error, 1), ended: make(chan struct{}), boxes: map[uint64]*Box{}}
-	l.process, err = start(cfg.Rootless, lock)
+	l.process, err = start(cmp.Or(cfg.Program, itself), cfg.Rootless, lock)
 	if err := errors.Join(err, lock.Close()); err != nil { // the launcher's duplicate keeps it
 		return nil, err
 	}

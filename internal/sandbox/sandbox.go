@@ -55,6 +55,7 @@ const (
 // Config is how a launcher is to be.
 type Config struct {
 	State     string // folder of this launcher alone: its lock, and records of what lives; it exists, only its owner reaches it
+	Program   string // is the launcher and pid 1, by launch.Main: absolute, of the same build; "" is this program itself
 	View      View
 	Pool      int    // sandboxes that wait ready
 	Slots     int    // sandboxes that run at once

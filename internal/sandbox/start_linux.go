@@ -20,8 +20,11 @@ type process struct {
 	stderr *os.File // what its runtime has to say when it breaks
 }
 
+// itself is this program, wherever it was moved.
+const itself = "/proc/self/exe"
+
 // start starts a launcher in a session and a mount namespace of its own, which makes its mounts end with it. It gets the lock.
-func start(rootless bool, lock *os.File) (*process, error) {
+func start(path string, rootless bool, lock *os.File) (*process, error) {
 	conn, other, err := packet.Pair("launcher")
 	if err != nil {
 		return nil, err
@@ -33,7 +36,7 @@ func start(rootless bool, lock *os.File) (*process, error) {
 	}
 	defer func() { _ = stderrEnd.Close() }()
 	p := &process{conn: conn, stderr: stderr, cmd: &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{"forgeyard", LauncherArg}, Dir: "/", Env: []string{},
+		Path: path, Args: []string{"forgeyard", LauncherArg}, Dir: "/", Env: []string{},
 		Stderr: stderrEnd, ExtraFiles: []*os.File{other, lock}, SysProcAttr: attributes(rootless),
 	}}
 	launch := p.cmd.Start

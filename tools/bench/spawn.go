@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"sync"
@@ -151,12 +152,25 @@ func newSpawnYard(ctx context.Context, cfg native.Config) (*spawnYard, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.State = filepath.Join(folder, "state")
+	cfg.State, cfg.Program = filepath.Join(folder, "state"), filepath.Join(folder, "forgeyard-sandbox")
 	y := &spawnYard{folder: folder, bwrap: bwrap}
+	if err := buildHelper(ctx, cfg.Program); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
 	if y.executor, err = native.Open(ctx, cfg); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	return y, nil
+}
+
+// buildHelper builds the program that stands beside an agent's, as it is shipped. This one is bigger and starts more slowly.
+func buildHelper(ctx context.Context, path string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/forgeyard/forgeyard/cmd/forgeyard-sandbox")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build forgeyard-sandbox: %w\n%s", err, out)
+	}
+	return nil
 }
 
 func (y *spawnYard) close() {

@@ -45,7 +45,7 @@ func Open(ctx context.Context, cfg Config) (*Executor, error) {
 		return nil, err
 	}
 	launchers, err := openLaunchers(ctx, sandbox.Config{
-		State: cfg.State, View: view, Pool: cfg.Pool, Slots: cfg.Slots, UIDBase: cfg.UIDBase,
+		State: cfg.State, Program: cfg.Program, View: view, Pool: cfg.Pool, Slots: cfg.Slots, UIDBase: cfg.UIDBase,
 		Rootless: cfg.Rootless, NoCgroups: cfg.NoCgroups, Log: cfg.Log,
 	})
 	if err != nil {

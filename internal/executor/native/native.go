@@ -33,6 +33,7 @@ import (
 // Config is what an Executor needs.
 type Config struct {
 	State      string   // a folder of the agent's state that nothing else uses; made if it is missing
+	Program    string   // see sandbox.Config
 	ReadOnly   []string // files and folders of this machine that steps may read besides the system's: absolute, or SOURCE:TARGET
 	Toolchains []string // likewise, and each one's folder bin, or itself where it has none, comes first in PATH
 	Hide       []string // files and folders that nothing may show, such as the agent's state and keys

@@ -33,6 +33,10 @@ func (c *cloner) run() {
 	}
 }
 
+// environment is that of pid 1. Its runtime neither makes threads for every processor of the machine nor looks for a limit of
+// them; one more than it needs keeps a call that waits in the kernel from holding up the rest. Steps get none of it.
+var environment = []string{"GOMAXPROCS=2"}
+
 // child is a process that was started.
 type child struct {
 	process *os.Process
@@ -47,7 +51,7 @@ func (c *cloner) start(user int, arg string, stdio [3]*os.File, files []*os.File
 	var err, uerr error
 	begin := func() {
 		started.process, err = os.StartProcess("/proc/self/exe", []string{"forgeyard", arg}, &os.ProcAttr{
-			Dir: "/", Env: []string{}, Files: append(stdio[:], files...), Sys: sys,
+			Dir: "/", Env: environment, Files: append(stdio[:], files...), Sys: sys,
 		})
 	}
 	done := make(chan struct{})

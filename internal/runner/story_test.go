@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -297,6 +299,44 @@ func TestMoreThanTheMachineHasIsRefusedAndNotQueued(t *testing.T) {
 	}
 	close(release)
 	runnertest.Await(y.daemon, "the first job is completed", of(first))
+}
+
+// brimming is a machine whose disk may be full when an attempt is prepared.
+type brimming struct {
+	*runnertest.Machine
+	full atomic.Bool
+}
+
+func (m *brimming) Prepare(ctx context.Context, order executor.Order) (executor.Workload, error) {
+	if m.full.Load() {
+		return nil, &executor.SetupError{Class: forge.DiskInsufficient, Err: syscall.ENOSPC}
+	}
+	return m.Machine.Prepare(ctx, order)
+}
+
+// Case B46.
+func TestPreparationsThatFailGiveTheirSlotBack(t *testing.T) {
+	machine := &brimming{Machine: &runnertest.Machine{}}
+	machine.full.Store(true)
+	y := newYard(t, machine.Machine)
+	a := y.start(func(c *Config) {
+		c.Slots = 1
+		c.Executors = func(string) ([]executor.Executor, error) { return []executor.Executor{machine}, nil }
+	})
+	c := y.daemon.Synced()
+	for range 10 {
+		got := runnertest.Await(y.daemon, "it ends", of(y.daemon.Offer(c, spec())))
+		if got.Result.Class != forge.DiskInsufficient {
+			t.Errorf("it ended %v", got.Result.Class)
+		}
+		a.untilIdle()
+	}
+	machine.full.Store(false)
+	if got := runnertest.Await(y.daemon, "the next one ends", of(y.daemon.Offer(c, spec()))); got.Result.Class != forge.Succeeded {
+		t.Errorf("with room on the disk it ended %v", got.Result.Class)
+	}
+	a.untilIdle()
+	y.nothingLeft()
 }
 
 // TestAStaleLeaseEndsTheJobAndTellsNobody: cases B48, T06.

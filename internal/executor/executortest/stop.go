@@ -28,6 +28,7 @@ var stops = []testCase{
 	{name: "a kill ends everything at once", run: kill},
 	{name: "preparation ends with its context", run: prepareCancelled},
 	{name: "a workload starts once", run: startTwice},
+	{name: "what a time-out ended does not write into the next attempt", run: timeoutThenAgain, supervised: true},
 	{name: "what cannot be confined as asked is refused", run: wrongSandbox},
 }
 
@@ -41,6 +42,22 @@ func politeCancel(b *bench) {
 		b.Errorf("%+v", o)
 	}
 	b.stdout("ready\nbye\n")
+}
+
+// Case B02.
+func timeoutThenAgain(b *bench) {
+	writer := script(`setsid sh -c 'trap "" TERM HUP; while :; do echo first; echo first >>"$FORGEYARD_WORK/output"; sleep 0.01; done' & sleep 999`)
+	writer.Timeout = 500 * time.Millisecond
+	b.order.Spec.Timeouts.Grace = 100 * time.Millisecond
+	b.want(b.run(writer).Result, forge.TimedOut, 0, 15)
+	first := b.order.Folder
+	if !strings.Contains(b.readFile("output"), "first\n") {
+		b.Error("the first attempt wrote nothing")
+	}
+	b.order.Folder, b.sink = first+"-again", NewSink()
+	b.order.Context, b.order.Output = newContext(), b.sink
+	b.run(script(`echo second >"$FORGEYARD_WORK/output"; sleep 0.3; cat "$FORGEYARD_WORK/output"`))
+	b.stdout("second\n")
 }
 
 // Case B05.

@@ -79,6 +79,17 @@ func (g *Group) Remove() error {
 	return nil
 }
 
+// Discard removes a group that should be empty, and kills what is in it if it is not.
+func (g *Group) Discard() error {
+	for _, dir := range g.dirs {
+		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+			return errors.Join(g.Kill(), g.Remove())
+		}
+	}
+	g.tree.forget(g.name)
+	return nil
+}
+
 // Usage reads what the group has used. After Remove it is an error.
 func (g *Group) Usage() (Usage, error) {
 	u, err := g.usage()

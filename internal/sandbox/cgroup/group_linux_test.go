@@ -68,6 +68,22 @@ func TestAGroupWithProcessesIsNotRemoved(t *testing.T) {
 	}
 }
 
+func TestADiscardedGroupIsGoneWithWhatWasInIt(t *testing.T) {
+	tree, _ := open(t)
+	for _, busy := range []bool{false, true} {
+		g := group(t, tree, "discarded", cgroup.Limits{})
+		if busy {
+			startIn(t, g, "wait", 0)
+		}
+		if err := g.Discard(); err != nil {
+			t.Errorf("busy %t: %v", busy, err)
+		}
+		if left := members(t, "discarded"); len(left) > 0 {
+			t.Errorf("%v are left", left)
+		}
+	}
+}
+
 func TestARemovedGroupLeavesNothingAndItsNameIsFree(t *testing.T) {
 	tree, _ := open(t)
 	for range 2 {

@@ -1,13 +1,16 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 
 	"github.com/opencontainers/cgroups"
 	cgroups1 "github.com/opencontainers/cgroups/fs"
+	"github.com/opencontainers/cgroups/fscommon"
 	"golang.org/x/sys/unix"
 )
 
@@ -74,9 +77,53 @@ func swapV1(base string, memory Grant) Grant {
 	}
 }
 
-// manageV1 is the library's manager for folders of version 1.
+// managerV1 is the library's manager for folders of version 1, but reads no more than is needed: the library reads some
+// twenty files, one of which makes the kernel add up what each processor has counted.
+type managerV1 struct {
+	manager
+	dirs map[string]string
+}
+
 func manageV1(dirs map[string]string, r *cgroups.Resources) (manager, error) {
-	return cgroups1.NewManager(&cgroups.Cgroup{Resources: r}, dirs)
+	m, err := cgroups1.NewManager(&cgroups.Cgroup{Resources: r}, dirs)
+	if err != nil {
+		return nil, err
+	}
+	return managerV1{m, dirs}, nil
+}
+
+// Stats reads the time used, how often it was held back, and the most memory used, of those that there are.
+func (m managerV1) Stats(*cgroups.StatsOptions) (*cgroups.Stats, error) {
+	stats := &cgroups.Stats{}
+	for _, figure := range []struct {
+		controller string
+		read       func(dir string) error
+	}{
+		{ctrlCPUAcct, func(dir string) (err error) {
+			stats.CpuStats.CpuUsage.TotalUsage, err = fscommon.GetCgroupParamUint(dir, "cpuacct.usage")
+			return err
+		}},
+		{ctrlCPU, func(dir string) (err error) {
+			stats.CpuStats.ThrottlingData.ThrottledPeriods, err = fscommon.GetValueByKey(dir, "cpu.stat", "nr_throttled")
+			if errors.Is(err, fs.ErrNotExist) { // a kernel that limits no time
+				return nil
+			}
+			return err
+		}},
+		{ctrlMemory, func(dir string) (err error) {
+			stats.MemoryStats.Usage.MaxUsage, err = fscommon.GetCgroupParamUint(dir, "memory.max_usage_in_bytes")
+			return err
+		}},
+	} {
+		dir, given := m.dirs[figure.controller]
+		if !given {
+			continue
+		}
+		if err := figure.read(dir); err != nil {
+			return nil, err
+		}
+	}
+	return stats, nil
 }
 
 // userName is who runs this, for a command that the reader can copy.

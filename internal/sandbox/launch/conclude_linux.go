@@ -49,7 +49,7 @@ func (c *cell) disband(o *outcome) {
 		c.l.notice("%v", err)
 	}
 	o.end.Usage = usage
-	if err := errors.Join(c.group.Kill(), c.group.Remove()); err != nil {
+	if err := c.group.Discard(); err != nil {
 		c.l.notice("%v", err)
 	}
 }

@@ -36,7 +36,7 @@ func TestAnEnrolmentTokenIsGoodForOneRunner(t *testing.T) {
 	}
 }
 
-// Cases B24, T32: a copy of a state folder gets nothing while the one that it was copied from lives, somebody is told, and
+// Cases B24, T32 (ADR 0014): a copy of a state folder gets nothing while the one that it was copied from lives, somebody is told, and
 // the first goes on.
 func TestACopyOfAStateFolderIsRefusedAndReported(t *testing.T) {
 	s := newStory(t)

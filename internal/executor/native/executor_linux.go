@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/executor/keeper"
@@ -23,8 +22,7 @@ type Executor struct {
 	report    sandbox.Report
 	path      []string // PATH of steps
 
-	mu   sync.Mutex
-	live map[forge.AttemptID]bool
+	live keeper.Live
 }
 
 // Open returns an executor on a state folder, on which no other process may have one at the same time. It ends what
@@ -53,7 +51,6 @@ func Open(ctx context.Context, cfg Config) (*Executor, error) {
 	}
 	return &Executor{
 		cfg: cfg, launchers: launchers, report: launchers.current.Report(), path: unique(append(view.Path, systemPath()...)),
-		live: map[forge.AttemptID]bool{},
 	}, nil
 }
 
@@ -95,7 +92,7 @@ func (e *Executor) Prepare(ctx context.Context, order executor.Order) (executor.
 		return nil, keeper.Setup(err)
 	}
 	attempt := order.Context.Attempt
-	if err := e.take(attempt); err != nil {
+	if err := e.live.Take(attempt); err != nil {
 		return nil, keeper.Setup(err)
 	}
 	opened := false
@@ -109,10 +106,10 @@ func (e *Executor) Prepare(ctx context.Context, order executor.Order) (executor.
 			opened = true
 			return h, nil
 		},
-		Over: func() { e.drop(attempt) },
+		Over: func() { e.live.Drop(attempt) },
 	})
 	if err != nil && !opened {
-		e.drop(attempt)
+		e.live.Drop(attempt)
 	}
 	return w, err
 }
@@ -128,22 +125,5 @@ func (e *Executor) plan(order *executor.Order) *keeper.Plan {
 
 // secretsDir is a new folder in the sandbox's own for secrets, so that its being there already would be noticed.
 const secretsDir = sandbox.SecretsDir + "/files"
-
-// take registers an attempt, so that it exists once.
-func (e *Executor) take(id forge.AttemptID) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.live[id] {
-		return errLive
-	}
-	e.live[id] = true
-	return nil
-}
-
-func (e *Executor) drop(id forge.AttemptID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.live, id)
-}
 
 var _ executor.Executor = (*Executor)(nil)

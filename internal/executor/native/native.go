@@ -84,9 +84,6 @@ func (e *BadView) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *BadView) Unwrap() error { return e.Err }
 
-// errLive says that an attempt has a sandbox already.
-var errLive = errors.New("the attempt has a workload already")
-
 // check refuses orders that cannot be kept here.
 func check(order *executor.Order, policy forge.LocalPolicy, report *sandbox.Report) error {
 	need := order.Spec.Sandbox

@@ -20,7 +20,7 @@ func (e *Executor) Prepare(ctx context.Context, order executor.Order) (executor.
 		return nil, err
 	}
 	attempt := order.Context.Attempt
-	if err := e.take(attempt); err != nil {
+	if err := e.live.Take(attempt); err != nil {
 		return nil, keeper.Setup(err)
 	}
 	opened := false
@@ -37,7 +37,7 @@ func (e *Executor) Prepare(ctx context.Context, order executor.Order) (executor.
 		Over: func() { e.forget(attempt) },
 	})
 	if err != nil && !opened {
-		e.drop(attempt)
+		e.live.Drop(attempt)
 	}
 	return w, err
 }

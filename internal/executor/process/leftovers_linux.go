@@ -63,7 +63,7 @@ func (e *Executor) forget(attempt forge.AttemptID) {
 	if err := e.tidy(attempt.String()); err != nil {
 		e.cfg.Log.Error("something of an attempt stays behind", "attempt", attempt, "error", err)
 	}
-	e.drop(attempt)
+	e.live.Drop(attempt)
 }
 
 func (e *Executor) tidy(attempt string) error {
@@ -83,7 +83,7 @@ func (e *Executor) KillLeftovers(ctx context.Context) error {
 	var attempts []string
 	for _, entry := range entries {
 		attempt, ok := strings.CutSuffix(entry.Name(), recordSuffix)
-		if !ok || e.isLive(attempt) {
+		if !ok || e.live.Has(attempt) {
 			continue
 		}
 		attempts = append(attempts, attempt)
@@ -153,7 +153,7 @@ const treeSweeps = 100
 
 // sweepUntilCalm kills what has the mark of this state folder, except what belongs to living workloads.
 func (e *Executor) sweepUntilCalm(ctx context.Context) error {
-	mine := func(attempt string) bool { return !e.isLive(attempt) }
+	mine := func(attempt string) bool { return !e.live.Has(attempt) }
 	look := time.NewTicker(sweepPause)
 	defer look.Stop()
 	for calm := 0; calm < calmSweeps; {
@@ -257,7 +257,7 @@ func (e *Executor) tidySecrets() error {
 		return nil
 	}
 	for _, entry := range entries {
-		if attempt, ok := strings.CutPrefix(entry.Name(), prefix); ok && !e.isLive(attempt) {
+		if attempt, ok := strings.CutPrefix(entry.Name(), prefix); ok && !e.live.Has(attempt) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(memoryDir, entry.Name())))
 		}
 	}

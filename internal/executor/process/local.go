@@ -44,7 +44,7 @@ func (e *Executor) prepareLocal(ctx context.Context, order executor.Order) (exec
 	if err != nil {
 		return nil, err
 	}
-	if err := e.take(order.Context.Attempt); err != nil {
+	if err := e.live.Take(order.Context.Attempt); err != nil {
 		return nil, &executor.SetupError{Class: forge.SandboxSetup, Err: err}
 	}
 	w := &local{
@@ -52,7 +52,7 @@ func (e *Executor) prepareLocal(ctx context.Context, order executor.Order) (exec
 		said: make(chan keeper.Report, 5*len(p.Steps)+8), started: make(chan error, 1), over: make(chan struct{}), done: make(chan struct{}),
 	}
 	if w.members, err = newMembers(w.read); err != nil {
-		e.drop(order.Context.Attempt)
+		e.live.Drop(order.Context.Attempt)
 		return nil, &executor.SetupError{Class: forge.SandboxSetup, Err: err}
 	}
 	w.out.Event(forge.Notice{Level: forge.LevelWarning, Text: warning})

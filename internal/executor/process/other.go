@@ -25,4 +25,4 @@ func (e *Executor) Prepare(ctx context.Context, order executor.Order) (executor.
 func (e *Executor) KillLeftovers(context.Context) error { return nil }
 
 // forget ends the registration of an attempt.
-func (e *Executor) forget(attempt forge.AttemptID) { e.drop(attempt) }
+func (e *Executor) forget(attempt forge.AttemptID) { e.live.Drop(attempt) }

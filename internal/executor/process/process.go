@@ -29,14 +29,13 @@
 package process
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/forgeyard/forgeyard/internal/executor"
+	"github.com/forgeyard/forgeyard/internal/executor/keeper"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -52,8 +51,7 @@ type Executor struct {
 	cfg  Config
 	mark string // of this state folder, in the environment of everything that it starts
 
-	mu   sync.Mutex
-	live map[forge.AttemptID]bool
+	live keeper.Live // which a sweep leaves alone
 }
 
 // New returns an executor on a state folder, on which no other process may have one at the same time.
@@ -71,7 +69,7 @@ func New(cfg Config) (*Executor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mark of the process executor: %w", err)
 	}
-	return &Executor{cfg: cfg, mark: mark, live: map[forge.AttemptID]bool{}}, nil
+	return &Executor{cfg: cfg, mark: mark}, nil
 }
 
 // Sandbox says that this is no sandbox.
@@ -80,35 +78,5 @@ func (e *Executor) Sandbox() forge.Sandbox { return forge.Sandbox{Kind: forge.Sa
 // warning is the first thing in every log.
 const warning = "This job runs as ordinary processes of the agent's user. Nothing confines it: " +
 	"it can read and change what that user can."
-
-var errLive = errors.New("the attempt has a workload already")
-
-// take registers an attempt, so that a sweep leaves it alone and it exists once.
-func (e *Executor) take(id forge.AttemptID) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.live[id] {
-		return errLive
-	}
-	e.live[id] = true
-	return nil
-}
-
-func (e *Executor) drop(id forge.AttemptID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.live, id)
-}
-
-func (e *Executor) isLive(id string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for live := range e.live {
-		if live.String() == id {
-			return true
-		}
-	}
-	return false
-}
 
 var _ executor.Executor = (*Executor)(nil)

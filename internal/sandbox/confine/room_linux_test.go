@@ -125,27 +125,7 @@ func behind(t *testing.T, room string, mapped bool, argv ...string) (string, err
 	}
 	o := order{Plan: plan, Walls: confine.DefaultWalls(mapped), Argv: argv}
 	dir := roomtest.Folder(t)
-	if !mapped {
-		return roomtest.Rootless(t, room, o, dir)
-	}
-	if err := os.Chown(dir, roomtest.MappedBase+1000, roomtest.MappedBase+1000); err != nil {
-		t.Skip("needs root, to map ids:", err)
-	}
-	files, err := view.Open(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder, err := roomtest.Detached(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(files, folder)
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
-	return roomtest.Mapped(t, room, o, files...)
+	return roomtest.Attempt(t, room, mapped, o, dir, func() ([]*os.File, error) { return view.Open(plan) })
 }
 
 func shell(t *testing.T, mapped bool, script string) string {

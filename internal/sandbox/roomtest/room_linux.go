@@ -249,3 +249,30 @@ func printed(t *testing.T, cmd *exec.Cmd, owner int) (string, error) {
 	out, err := io.ReadAll(read)
 	return string(out), errors.Join(err, cmd.Wait())
 }
+
+// Attempt runs a room of a kind on an attempt's folder: as root the folder is the mapped step's, and comes as a mount that
+// is attached nowhere behind what open hands over, which it closes; without root it is the room's as it is.
+func Attempt(t *testing.T, room string, mapped bool, arg any, dir string, open func() ([]*os.File, error)) (string, error) {
+	t.Helper()
+	if !mapped {
+		return Rootless(t, room, arg, dir)
+	}
+	if err := os.Chown(dir, MappedBase+StepID, MappedBase+StepID); err != nil {
+		t.Skip("needs root, to map ids:", err)
+	}
+	files, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := Detached(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, folder)
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	return Mapped(t, room, arg, files...)
+}

@@ -106,25 +106,5 @@ func inFolder(t *testing.T, o view.Options, plan view.Plan, script string, prepa
 	if err := prepare(dir); err != nil {
 		t.Fatal(err)
 	}
-	if !o.Mapped {
-		return roomtest.Rootless(t, "view", order{Plan: plan, Script: script}, dir)
-	}
-	if err := os.Chown(dir, roomtest.MappedBase+1000, roomtest.MappedBase+1000); err != nil {
-		t.Skip("needs root, to map ids:", err)
-	}
-	files, err := view.Open(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder, err := roomtest.Detached(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(files, folder)
-	defer func() {
-		for _, f := range files {
-			f.Close()
-		}
-	}()
-	return roomtest.Mapped(t, "view", order{Plan: plan, Script: script}, files...)
+	return roomtest.Attempt(t, "view", o.Mapped, order{Plan: plan, Script: script}, dir, func() ([]*os.File, error) { return view.Open(plan) })
 }

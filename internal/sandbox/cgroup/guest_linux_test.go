@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,11 +39,11 @@ func beGuest() {
 		code, err = runInGuest()
 	}
 	fmt.Println(guestVerdict, code, err)
-	time.Sleep(100 * time.Millisecond) // The console has no flush.
+	_ = unix.IoctlSetInt(unix.Stdout, unix.TCSBRK, 1) // waits until the console has sent it
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
 }
 
-// prepareGuest mounts what the tests need.
+// prepareGuest makes what the tests need.
 func prepareGuest() error {
 	for _, m := range guestMounts {
 		if err := os.MkdirAll(m.target, 0o755); err != nil { //nolint:gosec // It is the guest's only user's.
@@ -54,7 +53,25 @@ func prepareGuest() error {
 			return fmt.Errorf("mount %s: %w", m.target, err)
 		}
 	}
-	return os.Chmod("/tmp", 0o777) //nolint:gosec // As /tmp is everywhere.
+	if err := os.Chmod("/tmp", 0o777); err != nil { //nolint:gosec // As /tmp is everywhere.
+		return err
+	}
+	return loopback()
+}
+
+// loopback brings up the only network device that the tests use.
+func loopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
 // runInGuest runs this binary as a test and reaps whatever else ends, as a first process must.

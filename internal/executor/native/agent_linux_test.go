@@ -1,7 +1,6 @@
 package native_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/executor"
+	"github.com/forgeyard/forgeyard/internal/executor/executortest"
 	"github.com/forgeyard/forgeyard/internal/executor/native"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/sandbox"
@@ -77,46 +77,14 @@ func newTask(t *testing.T) task {
 // lingering is how long what its agent has left may take to die.
 const lingering = 5 * time.Second
 
-// launch starts an agent on a task and waits until its step is ready. What it prints from then on comes on the channel.
+// launch starts an agent on a task; see executortest.Agent. What is inside of its sandbox may take a moment to die.
 func launch(tb testing.TB, t task) (*exec.Cmd, <-chan string) {
 	tb.Helper()
-	text, err := json.Marshal(t)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), agentVar+"="+string(text))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	lines := make(chan string, 100)
-	go func() {
-		defer close(lines)
-		for in := bufio.NewScanner(out); in.Scan(); {
-			lines <- in.Text()
-		}
-	}()
-	tb.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		for range lines { // until the agent has closed it
-		}
-		_ = cmd.Wait()
+	return executortest.Agent(tb, agentVar, t, func() []int {
 		for limit := time.Now().Add(lingering); len(inside(t.Unique)) > 0 && time.Now().Before(limit); {
 		}
-		for _, pid := range inside(t.Unique) {
-			tb.Errorf("process %d is left", pid)
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
+		return inside(t.Unique)
 	})
-	if line := <-lines; line != "ready" {
-		tb.Fatalf("the agent says %q", line)
-	}
-	return cmd, lines
 }
 
 // gone reports whether a process has ended.

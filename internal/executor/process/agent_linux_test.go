@@ -1,7 +1,6 @@
 package process_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -128,44 +127,10 @@ func (t task) supervisor(tb testing.TB) int {
 	return 0
 }
 
-// launch starts an agent on a task and waits until its step is ready. What it prints from then on comes on the channel.
+// launch starts an agent on a task; see executortest.Agent.
 func launch(tb testing.TB, t task) (*exec.Cmd, <-chan string) {
 	tb.Helper()
-	text, err := json.Marshal(t)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), agentVar+"="+string(text))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	lines := make(chan string, 100)
-	go func() {
-		defer close(lines)
-		for in := bufio.NewScanner(out); in.Scan(); {
-			lines <- in.Text()
-		}
-	}()
-	tb.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		for range lines { // until the agent has closed it
-		}
-		_ = cmd.Wait()
-		for _, pid := range t.marked() {
-			tb.Errorf("process %d is left", pid)
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
-	})
-	if line := <-lines; line != "ready" {
-		tb.Fatalf("the agent says %q", line)
-	}
-	return cmd, lines
+	return executortest.Agent(tb, agentVar, t, t.marked)
 }
 
 // eventually waits for a state of the machine of which nobody tells.

@@ -54,3 +54,24 @@ func TestErrorsStayShortWhateverTheInput(t *testing.T) {
 		t.Fatalf("error of %d bytes for a hostile input", len(err.Error()))
 	}
 }
+
+func TestAHashNamesAllBytesSoFarInWhateverPiecesTheyCame(t *testing.T) {
+	data := []byte(strings.Repeat("piece by piece ", 5000))
+	h := digest.NewHash()
+	for _, round := range []string{"first", "again after Reset"} {
+		for at := 0; at < len(data); {
+			n := min(1+at%777, len(data)-at)
+			if _, err := h.Write(data[at : at+n]); err != nil {
+				t.Fatal(err)
+			}
+			at += n
+			if at%31 == 0 && h.Ref() != digest.RefOf(data[:at]) {
+				t.Fatalf("%s: the reference of the first %d bytes is another", round, at)
+			}
+		}
+		if h.Ref() != digest.RefOf(data) {
+			t.Fatalf("%s: %v, want %v", round, h.Ref(), digest.RefOf(data))
+		}
+		h.Reset()
+	}
+}

@@ -17,6 +17,10 @@ func TestCasHeader(t *testing.T) {
 		"in an unknown encoding":     func(w *casv1.CasHeaderV1) { w.Encoding = 3 },
 		"plain and of two lengths":   func(w *casv1.CasHeaderV1) { w.Encoded-- },
 		"encoded in more than it is": func(w *casv1.CasHeaderV1) { w.Encoding, w.Encoded = 2, 2*w.Length },
+		"that inflates too much":     func(w *casv1.CasHeaderV1) { w.Encoding, w.Encoded = 2, w.Length/casv1.MaxRatio-1 },
+		"longer than a run may be": func(w *casv1.CasHeaderV1) {
+			w.Object.Bytes, w.Offset, w.Length, w.Encoded = 2*casv1.MaxRun, 0, casv1.MaxRun+1, casv1.MaxRun+1
+		},
 	})
 }
 

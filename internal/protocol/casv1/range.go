@@ -5,8 +5,9 @@ import "github.com/forgeyard/forgeyard/internal/protocol"
 // MaxRanges bounds the ranges of one state. A receiver with more holes forgets the smallest pieces.
 const MaxRanges = 512
 
-// CasRangeStateV1 says which ranges of an object the receiver holds and has verified (09§92). It asks for the rest, and
-// while bytes flow it is the acknowledgement by which a sender paces itself. It needs FeatureCASRange.
+// CasRangeStateV1 says which ranges of an object the receiver holds (09§92). It asks for the rest, and while bytes flow it
+// is the acknowledgement by which a sender paces itself: of this run and of all before it on the stream. That the object is
+// right is known once the whole was hashed. It needs FeatureCASRange.
 type CasRangeStateV1 struct {
 	Object protocol.RefV1
 	Held   []RangeV1 `postcard:"max=512"` // ascending, with holes between them

@@ -75,7 +75,7 @@ func casHeader() []Sample {
 	list := three(
 		&casv1.CasHeaderV1{Object: leastRef, Encoding: 1},
 		&casv1.CasHeaderV1{Object: someRef, Offset: 65_536, Length: 57_920, Encoding: 1, Encoded: 57_920},
-		&casv1.CasHeaderV1{Object: mostRef, Length: protocol.MaxObject, Encoding: 2, Encoded: protocol.MaxObject},
+		&casv1.CasHeaderV1{Object: mostRef, Offset: protocol.MaxObject - casv1.MaxRun, Length: casv1.MaxRun, Encoding: 2, Encoded: casv1.MaxRun},
 		"the rest of an object from its second 64 KiB on",
 	)
 	return append(list, Sample{"compressed", "a run that zstd made an eighth of", &casv1.CasHeaderV1{

@@ -38,10 +38,19 @@ type Order struct {
 	Context  forge.AttemptContext
 	Spec     forge.JobSpec
 	Folder   string            // of this attempt alone, absolute: what the spec calls forge.WorkRoot
+	Inputs   []Input           // what of the spec's inputs is on this machine: all of them
 	Env      []forge.EnvVar    // of the agent, FORGEYARD_ names included; stronger than the spec's
 	Policy   forge.LeasePolicy // of the watchdog
 	Deadline forge.Instant     // at which nothing of it may be alive, on the host's BOOTTIME clock
 	Output   Output
+}
+
+// Input is a tree of files that the workload finds when its first step begins. Whatever the workload does, the tree itself
+// stays as it is: other attempts read it too.
+type Input struct {
+	Mount string // below Order.Folder; no mount lies within another
+	Tree  string // the folder of the tree on this machine, absolute; its owner's, and read-only
+	Mode  forge.InputMode
 }
 
 // Output takes what a workload has to say, in order. A call that waits holds the workload back, which is what a full

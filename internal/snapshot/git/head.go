@@ -1,0 +1,115 @@
+package git
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// maxText bounds each text of a commit that is kept, in bytes.
+const maxText = 1 << 10
+
+// Head is what is checked out.
+type Head struct {
+	SHA       string    // "" before the first commit
+	Ref       string    // refs/heads/main, also before the first commit; "" where no branch is checked out
+	Tags      []string  // that name the commit, sorted
+	Committed time.Time // by the committer's clock, UTC
+	Author    string
+	Email     string // of the author
+	Subject   string // the first paragraph of the message
+	Remote    string // where the repository comes from, without credentials; "" where that says nothing elsewhere
+}
+
+// Branch is the branch that is checked out, or "".
+func (h Head) Branch() string {
+	branch, _ := strings.CutPrefix(h.Ref, "refs/heads/")
+	return branch
+}
+
+// Head asks what is checked out.
+func (r *Repo) Head(ctx context.Context) (Head, error) {
+	var h Head
+	var remotes map[string]string
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.commit(ctx, &h) })
+	group.Go(func() (err error) { h.Ref, err = r.ref(ctx); return err })
+	group.Go(func() (err error) { h.Tags, err = r.tagsAtHead(ctx); return err })
+	group.Go(func() (err error) { remotes, err = r.remotes(ctx); return err })
+	if err := group.Wait(); err != nil {
+		return Head{}, err
+	}
+	h.Remote = publicURL(origin(remotes, h.Branch()))
+	return h, nil
+}
+
+// SHA returns the commit that is checked out, or "" before the first one.
+func (r *Repo) SHA(ctx context.Context) (string, error) {
+	out, err := r.output(ctx, "rev-parse", "--quiet", "--verify", "HEAD^{commit}")
+	if exited(err, 1) {
+		return "", nil
+	}
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+func (r *Repo) commit(ctx context.Context, h *Head) error {
+	sha, err := r.SHA(ctx)
+	if err != nil || sha == "" {
+		return err
+	}
+	out, err := r.output(ctx, "log", "-1", "--no-show-signature", "--encoding=UTF-8", "--format=%ct%x00%an%x00%ae%x00%s", sha)
+	if err != nil {
+		return err
+	}
+	fields := strings.Split(strings.TrimSuffix(string(out), "\n"), "\x00")
+	if len(fields) != 4 {
+		return fmt.Errorf("git log describes commit %s in %d fields instead of 4", sha, len(fields))
+	}
+	seconds, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return fmt.Errorf("time of commit %s: %w", sha, err)
+	}
+	h.SHA, h.Committed = sha, time.Unix(seconds, 0).UTC()
+	h.Author, h.Email, h.Subject = clip(fields[1]), clip(fields[2]), clip(fields[3])
+	return nil
+}
+
+// clip makes a text of a commit one that can be shown and kept.
+func clip(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxText)], "\uFFFD")
+}
+
+func (r *Repo) ref(ctx context.Context) (string, error) {
+	out, err := r.output(ctx, "symbolic-ref", "--quiet", "HEAD")
+	if exited(err, 1) { // no branch is checked out
+		return "", nil
+	}
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+func (r *Repo) tagsAtHead(ctx context.Context) ([]string, error) {
+	out, err := r.output(ctx, "for-each-ref", "--points-at=HEAD", "--format=%(refname:strip=2)", "refs/tags")
+	if exited(err, 129) || exited(err, 128) { // HEAD names nothing yet
+		if sha, err := r.SHA(ctx); err != nil || sha == "" {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	tags := strings.Fields(string(out))
+	slices.Sort(tags)
+	return tags, nil
+}
+
+// Dirty reports whether tracked files differ from the commit that is checked out. What the index hides (assume-unchanged,
+// skip-worktree) stays hidden, and a submodule counts by its commit alone.
+func (r *Repo) Dirty(ctx context.Context) (bool, error) {
+	out, err := r.output(ctx, "status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames")
+	return len(out) > 0, err
+}

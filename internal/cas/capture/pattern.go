@@ -33,14 +33,14 @@ type rule struct {
 	takes bool // else it takes away
 }
 
-// path is a pattern without alternatives: a name for each level, and any for any number of them.
+// way is a pattern without alternatives: a name for each level, and anyDepth for any number of them.
 type way struct {
 	rule   int
 	names  []string
 	folder bool // matches folders only
 }
 
-const any = "**"
+const anyDepth = "**"
 
 // position is a pattern of which a beginning has matched the path of a folder.
 type position struct {
@@ -91,6 +91,12 @@ func compile(rule int, text, base string) ([]*way, error) {
 		text = within
 	}
 	trimmed := strings.TrimSuffix(text, "/")
+	if len(text) > forge.MaxPath {
+		return nil, fmt.Errorf("it has more than %d bytes", forge.MaxPath)
+	}
+	if strings.Contains(trimmed, `\`) {
+		return nil, errors.New("nothing can be escaped with a backslash")
+	}
 	if !doublestar.ValidatePattern(trimmed) {
 		return nil, errors.New("a bracket is not closed, or nothing is in it")
 	}
@@ -105,7 +111,7 @@ func compile(rule int, text, base string) ([]*way, error) {
 			if err := checkName(name); err != nil {
 				return nil, err
 			}
-			if name == any && len(w.names) > 0 && w.names[len(w.names)-1] == any {
+			if name == anyDepth && len(w.names) > 0 && w.names[len(w.names)-1] == anyDepth {
 				continue // twice in a row is once
 			}
 			w.names = append(w.names, name)
@@ -151,10 +157,8 @@ func braces(p string) (before string, choices []string, after string, found bool
 	depth, open, from := 0, 0, 0
 	for i := 0; i < len(p); i++ {
 		switch p[i] {
-		case '\\':
-			i++
 		case '[':
-			i = endOfClass(p, i)
+			i += max(0, strings.IndexByte(p[i:], ']'))
 		case '{':
 			if depth++; depth == 1 {
 				open, from = i, i+1
@@ -172,24 +176,9 @@ func braces(p string) (before string, choices []string, after string, found bool
 	return p, nil, "", false
 }
 
-// endOfClass finds the ] of a class that begins at i. Its first member may be anything, also a ].
-func endOfClass(p string, i int) int {
-	j := i + 1
-	if j < len(p) && (p[j] == '^' || p[j] == '!') {
-		j++
-	}
-	for first := true; j < len(p); first = false {
-		if p[j] == ']' && !first {
-			return j
-		}
-		j++
-	}
-	return i // not closed: no class
-}
-
 // done reports whether nothing more needs to follow.
 func (at position) done() bool {
-	return at.at == len(at.way.names) || at.at == len(at.way.names)-1 && at.way.names[at.at] == any
+	return at.at == len(at.way.names) || at.at == len(at.way.names)-1 && at.way.names[at.at] == anyDepth
 }
 
 // add adds a position to those of a folder, each once.
@@ -201,7 +190,8 @@ func add(all []position, at position) []position {
 }
 
 // enter follows patterns from a folder into what has a name there. It returns the last pattern that matches that very
-// thing, and, of a folder, where the patterns are then. Patterns that skip says no to are not followed.
+// thing, and, of a folder, where the patterns are then. matched hears of all patterns that do. Of what follow
+// says no to nothing is asked.
 func enter(from []position, name string, folder bool, follow func(rule int) bool, matched func(rule int)) (verdict, []position) {
 	decides, into := undecided, []position(nil)
 	for _, at := range from {
@@ -228,7 +218,7 @@ func (at position) next(name string) func(yield func(position) bool) {
 			return
 		}
 		want := at.way.names[at.at]
-		if want == any {
+		if want == anyDepth {
 			if !yield(at) {
 				return
 			}

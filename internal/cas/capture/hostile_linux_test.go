@@ -91,13 +91,17 @@ func TestASwapDuringTheCaptureIsHarmless(t *testing.T) {
 		"the file becomes a link": func(file, _ string) error {
 			return errors.Join(os.Remove(file), os.Symlink(filepath.Join(outside, "file"), file))
 		},
-		"the file becomes a pipe":       func(file, _ string) error { return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)) },
-		"the file becomes another file": func(file, _ string) error { return errors.Join(os.Rename(file, file+"2"), os.WriteFile(file, []byte("f"), 0o600)) },
+		"the file becomes a pipe": func(file, _ string) error { return errors.Join(os.Remove(file), unix.Mkfifo(file, 0o600)) },
+		"the file becomes another file": func(file, _ string) error {
+			return errors.Join(os.Rename(file, file+"2"), os.WriteFile(file, []byte("f"), 0o600))
+		},
 		"the file grows":                func(file, _ string) error { return os.WriteFile(file, make([]byte, 1000), 0o600) },
 		"the file shrinks":              func(file, _ string) error { return os.Truncate(file, 0) },
 		"the folder becomes a link out": func(_, folder string) error { return errors.Join(os.RemoveAll(folder), os.Symlink(outside, folder)) },
-		"the folder becomes a link in":  func(_, folder string) error { return errors.Join(os.Rename(folder, folder+"2"), os.Mkdir(folder+"3", 0o700), os.Symlink("zz3", folder)) },
-		"the folder becomes a pipe":     func(_, folder string) error { return errors.Join(os.RemoveAll(folder), unix.Mkfifo(folder, 0o600)) },
+		"the folder becomes a link in": func(_, folder string) error {
+			return errors.Join(os.Rename(folder, folder+"2"), os.Mkdir(folder+"3", 0o700), os.Symlink("zz3", folder))
+		},
+		"the folder becomes a pipe": func(_, folder string) error { return errors.Join(os.RemoveAll(folder), unix.Mkfifo(folder, 0o600)) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			j := newJob(t)

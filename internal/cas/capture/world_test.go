@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type memory struct {
 	mu      sync.Mutex
 	objects map[digest.Ref][]byte
-	added   int                                        // files
+	added   int                                          // files
 	before  func(ctx context.Context, r io.Reader) error // each file
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -105,13 +106,42 @@ func (c *Client) Attempt(ctx context.Context, id string) (*Attempt, error) {
 // RawLog returns the output of an attempt, byte for byte, from a frame on. With follow it ends when the log does. The
 // caller closes it.
 func (c *Client) RawLog(ctx context.Context, attempt string, o LogOptions) (io.ReadCloser, error) {
+	return c.RawLogFrom(ctx, attempt, o, 0)
+}
+
+// RawLogFrom is RawLog without its first bytes: what is left where it broke off. It cannot follow, unless from the first byte.
+func (c *Client) RawLogFrom(ctx context.Context, attempt string, o LogOptions, offset int64) (io.ReadCloser, error) {
 	query := o.values()
 	query.Set("format", "raw")
-	answer, err := c.send(ctx, call{method: http.MethodGet, path: one("attempts", attempt, "log"), query: query})
+	r := call{method: http.MethodGet, path: one("attempts", attempt, "log"), query: query}
+	if offset > 0 {
+		r.header = http.Header{"Range": {fmt.Sprintf("bytes=%d-", offset)}}
+	}
+	answer, err := c.send(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	if offset > 0 && answer.StatusCode != http.StatusPartialContent {
+		_ = answer.Body.Close()
+		return nil, NewProblem(CodeUnreadableAnswer, "%s does not answer with a part of itself", r.path)
+	}
 	return answer.Body, nil
+}
+
+// SearchLog looks for a text in a part of a log.
+func (c *Client) SearchLog(ctx context.Context, attempt string, q LogQuery) (*LogMatches, error) {
+	query := LogOptions{From: q.From}.values()
+	query.Set("q", q.Text)
+	if q.IgnoreCase {
+		query.Set("ignore_case", "true")
+	}
+	if q.After != "" {
+		query.Set("after", q.After)
+	}
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return fetch[LogMatches](ctx, c, call{method: http.MethodGet, path: one("attempts", attempt, "log"), query: query})
 }
 
 // Runners lists runners by name.

@@ -45,7 +45,7 @@ func (e Event) Decode(into any) error {
 // LogOptions says which part of a log is asked for.
 type LogOptions struct {
 	From   uint64 // the first frame; 0 and 1 are the beginning
-	Tail   int    // only the last frames that hold about this many lines; not with From
+	Tail   int    // only the last lines; not with From
 	Follow bool   // go on until the log ends
 }
 

@@ -11,6 +11,7 @@ const (
 	EventAnnotation   = "annotation"    // LogNote
 	EventNotice       = "notice"        // LogNote
 	EventGap          = "gap"           // LogGap: output is missing here
+	EventLag          = "lag"           // LogLag: more was written than was read so far; nothing is missing for that
 	EventEnd          = "end"           // LogEnd: nothing follows in this stream
 	EventChange       = "change"        // RunEvent, of GET runs/{id}/events
 )
@@ -69,6 +70,40 @@ type LogGap struct {
 	Seq   uint64 `json:"seq,omitempty"`
 	Bytes uint64 `json:"bytes,omitempty"` // where it is known
 	Why   string `json:"why"`
+}
+
+// LogLag says how much more of a log is stored than was sent to a reader that follows it: once that is more than a MiB, and
+// from time to time while it stays so. With zeros it has caught up, all but.
+type LogLag struct {
+	Seq    uint64 `json:"seq"` // the frame that was sent last
+	Frames uint64 `json:"frames"`
+	Bytes  uint64 `json:"bytes"` // about
+}
+
+// LogQuery says what is looked for in a log.
+type LogQuery struct {
+	Text       string // 1 to 256 bytes without a line end
+	IgnoreCase bool
+	From       uint64 // the first frame; 0 and 1 are the beginning
+	After      string // LogMatches.Next of the search before, instead of From
+	Limit      int    // of matches; 0 is DefaultPage, MaxPage the most
+}
+
+// LogMatch is a line in which a text was found: once for each line, of long lines once for each 64 KiB. Its text is at most
+// a KiB of the line around the match.
+type LogMatch struct {
+	LogOutput
+	Offset int `json:"offset"` // of the match, in the bytes of its frame
+	Start  int `json:"start"`  // of the match, in the bytes of the text
+	End    int `json:"end"`
+}
+
+// LogMatches is what one search has found. It looks at a bounded part of the log.
+type LogMatches struct {
+	Items    []LogMatch `json:"items"`
+	Next     string     `json:"next"`     // what the next search goes on with, also when the log has grown
+	More     bool       `json:"more"`     // something is stored that was not looked at
+	Searched uint64     `json:"searched"` // bytes
 }
 
 // LogEnd is the last event of every stream. Where the log was followed, the attempt has ended; else it may go on.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/daemon/logs"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
@@ -16,45 +17,82 @@ import (
 // logRequest is which part of a log is asked for, and how.
 type logRequest struct {
 	attempt forge.AttemptID
-	from    forge.LogSeq
+	from    logs.Place
 	tail    int // lines; with from zero
 	follow  bool
 	raw     bool
+	find    *logs.Query // nil: nothing is looked for
 }
 
-// maxTail bounds the lines that tail asks for.
-const maxTail = 100_000
-
-func (s *Server) logRequest(r *http.Request) (q logRequest, spec *forge.JobSpec, err error) {
-	from, err := number(r, "from_seq")
+// readRequest reads the parameters of a request for a log.
+func readRequest(r *http.Request) (q logRequest, err error) {
+	from, err := firstFrame(r)
 	if err != nil {
-		return q, nil, err
+		return q, err
 	}
-	if last := r.Header.Get(api.HeaderLastEventID); last != "" {
-		n, err := strconv.ParseUint(last, 10, 63)
-		if err != nil {
-			return q, nil, api.NewProblem(api.CodeMalformed, "%s %q is none that was given out", api.HeaderLastEventID, clip(last))
-		}
-		from = n + 1
-	}
-	q.from = forge.LogSeq(from)
+	q.from.Seq = forge.LogSeq(from)
 	tail, err := number(r, "tail")
 	if err != nil {
-		return q, nil, err
+		return q, err
 	}
-	if tail > maxTail {
-		return q, nil, api.NewProblem(api.CodeMalformed, "tail is at most %d lines", maxTail)
+	if tail > logs.MaxTail {
+		return q, api.NewProblem(api.CodeMalformed, "tail is at most %d lines", logs.MaxTail)
 	}
 	q.tail = int(tail)
 	if q.follow, err = flag(r, "follow"); err != nil {
-		return q, nil, err
+		return q, err
 	}
 	switch format := r.URL.Query().Get("format"); format {
 	case "raw":
 		q.raw = true
 	case "", "events":
 	default:
-		return q, nil, api.NewProblem(api.CodeMalformed, "format %q is neither events nor raw", clip(format))
+		return q, api.NewProblem(api.CodeMalformed, "format %q is neither events nor raw", clip(format))
+	}
+	if r.URL.Query().Has("q") {
+		q.find, err = readQuery(r, q.from.Seq)
+	}
+	if q.find != nil && (q.follow || q.raw || q.tail > 0) {
+		return q, api.NewProblem(api.CodeMalformed, "a search has no follow, no format and no tail")
+	}
+	return q, err
+}
+
+// firstFrame is from_seq, or what follows the last event that a reader has seen.
+func firstFrame(r *http.Request) (uint64, error) {
+	last := r.Header.Get(api.HeaderLastEventID)
+	if last == "" {
+		return number(r, "from_seq")
+	}
+	n, err := strconv.ParseUint(last, 10, 63)
+	if err != nil {
+		return 0, api.NewProblem(api.CodeMalformed, "%s %q is none that was given out", api.HeaderLastEventID, clip(last))
+	}
+	return n + 1, nil
+}
+
+// readQuery reads the parameters of a search.
+func readQuery(r *http.Request, from forge.LogSeq) (*logs.Query, error) {
+	query := r.URL.Query()
+	q := &logs.Query{Text: query.Get("q"), From: logs.From(from)}
+	var err error
+	if q.IgnoreCase, err = flag(r, "ignore_case"); err != nil {
+		return nil, err
+	}
+	if q.Limit, err = limit(r); err != nil {
+		return nil, err
+	}
+	if after := query.Get("after"); after != "" {
+		if q.From, err = logs.ParseCursor(after); err != nil {
+			return nil, api.NewProblem(api.CodeMalformed, "after %q is none that was given out", clip(after))
+		}
+	}
+	return q, nil
+}
+
+func (s *Server) logRequest(r *http.Request) (q logRequest, spec *forge.JobSpec, err error) {
+	if q, err = readRequest(r); err != nil {
+		return q, nil, err
 	}
 	err = s.cfg.Store.View(r.Context(), func(v *store.View) (err error) {
 		if q.attempt, err = lookUp[forge.AttemptID](v, store.AttemptIDs, "attempt", r.PathValue("id")); err != nil {
@@ -74,16 +112,22 @@ func (s *Server) logRequest(r *http.Request) (q logRequest, spec *forge.JobSpec,
 	return q, spec, err
 }
 
-// readLog streams a log.
+// readLog streams a log, or answers with its output, or with what was found in it.
 func (s *Server) readLog(w http.ResponseWriter, r *http.Request) error {
 	q, spec, err := s.logRequest(r)
 	if err != nil {
 		return err
 	}
-	if q.from == 0 && q.tail > 0 {
-		if q.from, err = s.cfg.Logs.Tail(r.Context(), q.attempt, q.tail); err != nil {
+	if q.find != nil {
+		return s.searchLog(w, r, q)
+	}
+	if q.from.Seq == 0 && q.tail > 0 {
+		if q.from, err = s.cfg.Logs.Tail(r.Context(), q.attempt, q.tail, q.raw); err != nil {
 			return err
 		}
+	}
+	if q.raw && !q.follow {
+		return s.sendOutput(w, r, q)
 	}
 	if _, err := s.cfg.Logs.Info(r.Context(), q.attempt); err != nil {
 		return err
@@ -98,12 +142,22 @@ func (s *Server) readLog(w http.ResponseWriter, r *http.Request) error {
 		})
 	}
 	e := newEvents(w, api.TypeEvents)
-	return e.alive(r.Context(), func(ctx context.Context) error {
-		if err := s.frames(ctx, q, func(f forge.LogFrame) error { return s.sendFrame(e, &f, spec) }); err != nil {
+	return e.alive(r.Context(), func(ctx context.Context) error { return s.sendEvents(ctx, e, q, spec) })
+}
+
+// sendEvents writes a log as events.
+func (s *Server) sendEvents(ctx context.Context, e *events, q logRequest, spec *forge.JobSpec) error {
+	behind := lag{server: s, events: e, attempt: q.attempt, off: !q.follow}
+	err := s.frames(ctx, q, func(f forge.LogFrame) error {
+		if err := s.sendFrame(e, &f, spec); err != nil {
 			return err
 		}
-		return s.sendEnd(ctx, e, q)
+		return behind.sent(ctx, &f)
 	})
+	if err != nil {
+		return err
+	}
+	return s.sendEnd(ctx, e, q)
 }
 
 // errAttemptEnded ends the following of a log that nobody seals.
@@ -112,10 +166,15 @@ var errAttemptEnded = errors.New("the attempt has ended")
 // frames passes the frames of a log on. It follows until the log is sealed or, since one of a lost attempt may never be,
 // until the attempt has ended; then what is stored is all that there is.
 func (s *Server) frames(ctx context.Context, q logRequest, visit func(forge.LogFrame) error) error {
-	next := q.from
+	next := q.from.Seq
 	each := func(f forge.LogFrame) error {
-		if err := visit(f); err != nil {
-			return err
+		if f.Seq == q.from.Seq { // of a tail, which begins within a frame
+			f.Bytes = f.Bytes[min(q.from.Skip, len(f.Bytes)):]
+		}
+		if len(f.Bytes) > 0 {
+			if err := visit(f); err != nil {
+				return err
+			}
 		}
 		next = f.Seq + 1
 		return nil

@@ -33,6 +33,8 @@ func problemOf(err error) *api.Problem {
 		return api.NewProblem(api.CodeTooLarge, "it may have %d bytes", tooLarge.Limit)
 	case errors.Is(err, api.ErrMalformed):
 		return api.NewProblem(api.CodeMalformed, "%v", err)
+	case errors.Is(err, logs.ErrQuery):
+		return api.NewProblem(api.CodeMalformed, "%v", err)
 	case errors.Is(err, control.ErrKeyReused):
 		return api.NewProblem(api.CodeIdempotency, "choose another key, or send the first request again")
 	case errors.Is(err, control.ErrRevoked), errors.Is(err, control.ErrConnected):

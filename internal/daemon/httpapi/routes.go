@@ -35,7 +35,7 @@ func (s *Server) table() []route {
 		{"GET", "jobs/{id}/explain", "why a job is where it is", s.call(http.StatusOK, s.explainJob)},
 		{"GET", "jobs/{id}/attempts", "the attempts of a job, oldest first", s.call(http.StatusOK, s.listAttempts)},
 		{"GET", "attempts/{id}", "an attempt", s.call(http.StatusOK, s.getAttempt)},
-		{"GET", "attempts/{id}/log", "the log of an attempt, as an event stream or raw", s.stream(s.readLog)},
+		{"GET", "attempts/{id}/log", "the log of an attempt, as an event stream or raw, or what is found in it", s.stream(s.readLog)},
 		{"GET", "runners", "list runners", s.call(http.StatusOK, s.listRunners)},
 		{"POST", "runners", "make a runner and a token for its machine", s.call(http.StatusCreated, s.createRunner)},
 		{"GET", "runners/{id}", "a runner", s.call(http.StatusOK, s.getRunner)},

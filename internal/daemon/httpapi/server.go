@@ -59,21 +59,25 @@ type Config struct {
 
 // Server answers requests. Its methods may be called from several goroutines.
 type Server struct {
-	cfg      Config
-	log      *slog.Logger
-	mux      *http.ServeMux
-	token    atomic.Pointer[[sha256.Size]byte]
-	denials  denials
-	streams  chan struct{}
-	checking chan struct{} // a token for whoever checks the parts of the daemon
-	counts   *telemetry.Counter
-	stop     chan struct{} // closed when streams are to end
-	stopped  atomic.Bool
+	cfg         Config
+	log         *slog.Logger
+	mux         *http.ServeMux
+	token       atomic.Pointer[[sha256.Size]byte]
+	denials     denials
+	streams     chan struct{}
+	checking    chan struct{} // a token for whoever checks the parts of the daemon
+	compressing chan struct{} // likewise, for answers that are compressed
+	counts      *telemetry.Counter
+	stop        chan struct{} // closed when streams are to end
+	stopped     atomic.Bool
 }
 
 // New returns a Server.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, log: cfg.Log, streams: make(chan struct{}, maxStreams), checking: make(chan struct{}, 1), stop: make(chan struct{})}
+	s := &Server{
+		cfg: cfg, log: cfg.Log, streams: make(chan struct{}, maxStreams), checking: make(chan struct{}, 1),
+		compressing: make(chan struct{}, maxCompressing), stop: make(chan struct{}),
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

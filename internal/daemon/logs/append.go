@@ -201,12 +201,16 @@ func (l *log) place(frames []forge.LogFrame) (segment, int, error) {
 func (l *log) room(f forge.LogFrame) (segment, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(l.segments); n > 0 && l.segments[n-1].size+recordBytes+int64(len(f.Bytes)) <= SegmentBytes {
-		seg := l.segments[n-1]
-		seg.entries = slices.Clip(seg.entries)
-		return seg, false
+	n := len(l.segments)
+	if n == 0 {
+		return newSegment(nil), true
 	}
-	return newSegment(f.Seq, l.row.Log.Bytes), true
+	seg := l.segments[n-1]
+	if seg.packed > 0 || seg.size+recordBytes+int64(len(f.Bytes)) > SegmentBytes {
+		return newSegment(&seg), true
+	}
+	seg.entries = slices.Clip(seg.entries)
+	return seg, false
 }
 
 // reach opens the file of a segment.
@@ -252,13 +256,17 @@ func (l *log) commit(ctx context.Context, seg segment, frames []forge.LogFrame) 
 	l.mu.Lock()
 	r := &l.row.Log
 	r.Next, r.Bytes, r.Hash = answer.Next, r.Bytes+bytes, cmd.Hash
+	fresh := true
 	if n := len(l.segments); n > 0 && l.segments[n-1].first == seg.first {
-		l.segments[n-1] = seg
+		l.segments[n-1], fresh = seg, false
 	} else {
 		l.segments = append(l.segments, seg)
 	}
 	l.mu.Unlock()
 	l.wake()
+	if fresh && seg.first > 1 {
+		l.store.toPack(l.attempt) // the segment before will not grow any more
+	}
 	return true, nil
 }
 

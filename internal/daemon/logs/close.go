@@ -2,6 +2,7 @@ package logs
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
@@ -14,8 +15,12 @@ import (
 const closeEvery = time.Minute
 
 // Run closes, until ctx ends, the logs of attempts that ended without a seal, CloseAfter later. How long that is ago is
-// counted by this process itself, so that a clock that steps closes nothing early. It returns nil.
+// counted by this process itself, so that a clock that steps closes nothing early. Meanwhile it packs the segments that will
+// not grow any more. It returns nil.
 func (s *Store) Run(ctx context.Context) error {
+	var packer sync.WaitGroup
+	defer packer.Wait()
+	packer.Go(func() { s.packAll(ctx) })
 	seen := map[forge.AttemptID]forge.Instant{}
 	for {
 		s.closeEnded(ctx, clock.Boot(), seen)

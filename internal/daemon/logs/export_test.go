@@ -31,3 +31,25 @@ func (s *Store) CloseEnded(ctx context.Context, now forge.Instant, seen map[forg
 func (s *Store) SegmentPath(attempt forge.AttemptID, first forge.LogSeq) string {
 	return segmentPath(s.cfg.Dir+"/"+attempt.String(), first)
 }
+
+// Pack packs whatever will not grow, without a rest.
+func (s *Store) Pack(ctx context.Context) {
+	s.sweep(ctx, 0)
+}
+
+// PackedPath is where a packed segment stands.
+func (s *Store) PackedPath(attempt forge.AttemptID, first forge.LogSeq) string {
+	return packedPath(s.cfg.Dir+"/"+attempt.String(), first)
+}
+
+// Bounds of a search.
+const (
+	SearchBytes = searchBytes
+	MaxLine     = maxLine
+	MaxHeld     = maxHeld
+)
+
+// DecodeBlock decodes a block that must have n bytes.
+func (s *Store) DecodeBlock(packed []byte, n int) ([]byte, error) {
+	return s.codec.decode(make([]byte, n), packed, n)
+}

@@ -1,7 +1,6 @@
 package logs_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -159,22 +158,69 @@ func TestAFollowerEndsWithItsContextAndWithTheStore(t *testing.T) {
 	}
 }
 
-func TestTheTailBeginsWithWholeLines(t *testing.T) {
-	f := newFixture(t)
-	for i := range 300 {
-		f.append(fmt.Sprintf("%d\n", i), strings.Repeat("y", 9000)+"\n")
+// textFrom is what is shown from a place on.
+func (f *fixture) textFrom(from logs.Place) string {
+	f.t.Helper()
+	var text strings.Builder
+	skip := from.Skip
+	err := f.store.Read(ctx, f.Attempt, from.Seq, func(one forge.LogFrame) error {
+		if one.Stream != forge.LogStructured {
+			text.Write(one.Bytes[skip:])
+		}
+		skip = 0
+		return nil
+	})
+	if err != nil {
+		f.t.Fatal(err)
 	}
-	for _, lines := range []int{0, 1, 2, 3, 99, 600, 1000} {
-		from, err := f.store.Tail(ctx, f.Attempt, lines)
-		if err != nil {
-			t.Fatal(err)
+	return text.String()
+}
+
+func TestTheTailIsTheLastLinesExactly(t *testing.T) {
+	f := newFixture(t)
+	var all strings.Builder
+	for i := range 300 {
+		texts := []string{fmt.Sprintf("%d\nsecond\n\nfourth", i), " goes on\n", strings.Repeat("y", 9000) + "\r\n"}
+		if i == 299 {
+			texts = append(texts, "no end")
 		}
-		var text bytes.Buffer
-		if err := f.store.Text(ctx, f.Attempt, from, false, &text); err != nil {
-			t.Fatal(err)
+		f.append(texts...)
+		all.WriteString(strings.Join(texts, ""))
+	}
+	for _, packed := range []bool{false, true} {
+		if packed {
+			if _, err := f.store.Seal(ctx, seal(f.table, f.AttemptContext)); err != nil {
+				t.Fatal(err)
+			}
+			f.store.Pack(ctx)
 		}
-		if got := strings.Count(text.String(), "\n"); got != min(lines, 600) {
-			t.Errorf("%d lines from frame %d on, not %d", got, from, lines)
+		lines := strings.SplitAfter(all.String(), "\n")
+		for _, n := range []int{1, 2, 3, 4, 5, 6, 99, len(lines) - 1, len(lines), len(lines) + 1, logs.MaxTail + 1} {
+			from, err := f.store.Tail(ctx, f.Attempt, n, n%2 == 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := f.textFrom(from); got != strings.Join(lines[max(0, len(lines)-n):], "") {
+				t.Errorf("the last %d lines begin at %v, with %.20q", n, from, got)
+			}
 		}
+	}
+	if from, err := f.store.Tail(ctx, f.Attempt, 0, false); err != nil || int(from.Seq) != len(f.wrote)+1 {
+		t.Errorf("no lines begin at %v, %v", from, err)
+	}
+}
+
+// A line that is longer than what is looked at begins somewhere within.
+func TestTheTailLooksOnlySoFarBack(t *testing.T) {
+	f := newFixture(t)
+	f.store.SetSync(func(*os.File) error { return nil })
+	f.append("first\n")
+	piece := strings.Repeat("x", forge.MaxLogPayload)
+	for range 400 {
+		f.append(piece)
+	}
+	from, err := f.store.Tail(ctx, f.Attempt, 1, false)
+	if behind := (len(f.wrote) - int(from.Seq)) * len(piece); err != nil || behind < 16<<20 || behind > 18<<20 {
+		t.Errorf("begins at %v, %d bytes from the end, %v", from, behind, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,7 +65,17 @@ func (l *log) info() Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := &l.row.Log
-	return Info{Runner: r.Runner, Next: r.Next, Bytes: r.Bytes, Sealed: r.Sealed, Refused: l.refused}
+	return Info{
+		Runner: r.Runner, Next: r.Next, Bytes: r.Bytes, Output: l.outputLocked(), Hash: r.Hash, Sealed: r.Sealed, Refused: l.refused,
+	}
+}
+
+// outputLocked is how many bytes of the stored frames are the workload's.
+func (l *log) outputLocked() uint64 {
+	if n := len(l.segments); n > 0 {
+		return l.segments[n-1].output
+	}
+	return 0
 }
 
 // load reads row and segments once. Segments that will not grow have an index; the others are scanned.
@@ -107,29 +118,54 @@ func (l *log) reload(ctx context.Context) error {
 	return nil
 }
 
-// readSegments reads the segments of all frames before next, as far as they are there.
+// readSegments reads the segments of all frames before next, as far as they are there. Its caller has the turn.
 func (l *log) readSegments(next forge.LogSeq) ([]segment, error) {
-	firsts, err := listSegments(l.dir)
+	list, err := listSegments(l.dir)
 	if err != nil {
 		return nil, err
 	}
 	var segments []segment
-	end, raw := forge.LogSeq(1), uint64(0)
-	for _, first := range firsts {
-		if first != end || first >= next {
+	var before *segment
+	for _, f := range list {
+		begin := newSegment(before)
+		if f.first != begin.first || f.first >= next {
 			break
 		}
-		s, ok := loadIndex(l.dir, first, raw)
-		if !ok || s.end > next {
-			s = newSegment(first, raw)
-			if err := scan(l.dir, &s, next, nil); err != nil {
-				return nil, err
-			}
+		s, err := l.readSegment(f, begin, next)
+		if err != nil {
+			return nil, err
+		}
+		if s.end == s.first {
+			break // there is no whole frame in it
 		}
 		segments = append(segments, s)
-		end, raw = s.end, s.raw
+		before = &segments[len(segments)-1]
 	}
 	return segments, nil
+}
+
+// readSegment reads what is to be known of one segment.
+func (l *log) readSegment(f found, begin segment, next forge.LogSeq) (segment, error) {
+	if f.packed {
+		s, ok := loadPacked(l.dir, &begin)
+		if ok && s.end <= next {
+			return s, nil
+		}
+		if ok {
+			// The database is older than the disk: what stands behind its end is cut, so it is taken apart again.
+			if err := l.unpack(s); err != nil {
+				return s, err
+			}
+			f.plain = true
+		}
+	}
+	if !f.plain {
+		return begin, nil
+	}
+	if s, ok := loadIndex(l.dir, &begin); ok && s.end <= next {
+		return s, nil
+	}
+	return begin, scan(l.dir, &begin, next, nil)
 }
 
 // recover makes a log ready for appending: everything stored is read and hashed again and compared with the row, and what
@@ -145,8 +181,8 @@ func (l *log) recover(ctx context.Context) error {
 	segments := slices.Clone(l.segments)
 	end, raw := forge.LogSeq(1), uint64(0)
 	for i := range segments {
-		s := newSegment(end, raw)
-		if err := scan(l.dir, &s, row.Next, func(f forge.LogFrame) { _, _ = hash.Write(f.Bytes) }); err != nil {
+		s, err := l.rehash(segments[i], row.Next, hash)
+		if err != nil {
 			return fmt.Errorf("recover log %v: %w", l.attempt, err)
 		}
 		segments[i] = s
@@ -166,33 +202,57 @@ func (l *log) recover(ctx context.Context) error {
 	return nil
 }
 
-// cut removes whatever stands behind the stored frames.
+// rehash reads the frames of a segment again. What a plain one has is found out anew.
+func (l *log) rehash(s segment, next forge.LogSeq, hash *blake3.Hasher) (segment, error) {
+	add := func(f forge.LogFrame) { _, _ = hash.Write(f.Bytes) } // never fails
+	if s.packed == 0 {
+		e := s.entries[0]
+		again := segment{first: s.first, end: s.first, size: e.offset, raw: e.raw, output: e.output}
+		return again, scan(l.dir, &again, next, add)
+	}
+	file, err := os.Open(packedPath(l.dir, s.first))
+	if err != nil {
+		return s, err
+	}
+	defer file.Close() //nolint:errcheck // nothing was written
+	records := recordReader{r: &blocks{codec: l.store.codec, file: file, segment: s}}
+	for seq := s.first; seq < s.end; seq++ {
+		f, err := records.next()
+		if err == nil && f.Seq != seq || errors.Is(err, errTorn) || errors.Is(err, io.EOF) {
+			err = ErrCorrupt
+		}
+		if err != nil {
+			return s, err
+		}
+		add(f)
+	}
+	return s, nil
+}
+
+// cut removes whatever stands behind the stored frames, and what a crash left beside them.
 func (l *log) cut(segments []segment) error {
-	firsts, err := listSegments(l.dir)
+	list, err := listSegments(l.dir)
 	if err != nil {
 		return err
 	}
-	for i, first := range firsts {
-		path := segmentPath(l.dir, first)
-		if i >= len(segments) {
-			err = errors.Join(err, os.Remove(path))
+	for i, f := range list {
+		path := segmentPath(l.dir, f.first)
+		keep := i < len(segments)
+		if f.packed && !(keep && segments[i].packed > 0) {
+			err = errors.Join(err, os.Remove(packedPath(l.dir, f.first)))
+		}
+		if f.plain && !(keep && segments[i].packed == 0) {
+			err = errors.Join(err, os.Remove(path), removeIndex(l.dir, f.first))
 			continue
 		}
-		if info, statErr := os.Stat(path); statErr != nil {
-			err = errors.Join(err, statErr)
-		} else if info.Size() > segments[i].size {
-			err = errors.Join(err, os.Truncate(path, segments[i].size), removeIndex(l.dir, first))
+		if f.plain && f.plainBytes > segments[i].size {
+			err = errors.Join(err, os.Truncate(path, segments[i].size), removeIndex(l.dir, f.first))
 		}
 	}
 	return err
 }
 
-func removeIndex(dir string, first forge.LogSeq) error {
-	if err := os.Remove(indexPath(dir, first)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
-}
+func removeIndex(dir string, first forge.LogSeq) error { return removed(indexPath(dir, first)) }
 
 func sum(hash *blake3.Hasher) digest.Digest {
 	var d digest.Digest
@@ -211,10 +271,14 @@ func (l *log) seal() {
 		l.index(&last[i])
 	}
 	l.wake()
+	l.store.toPack(l.attempt)
 }
 
 // index writes the index of a segment that will not grow. Without it the segment is scanned.
 func (l *log) index(s *segment) {
+	if s.packed > 0 {
+		return
+	}
 	if err := saveIndex(l.dir, s); err != nil {
 		l.store.cfg.Log.Warn("the index of a log segment was not written", telemetry.KeyAttempt, l.attempt.String(), telemetry.KeyError, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
+	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -71,8 +72,10 @@ type Ended struct {
 // Info is what is known of a log.
 type Info struct {
 	Runner  forge.RunnerID
-	Next    forge.LogSeq // the first frame that is not stored
-	Bytes   uint64       // of all stored frames
+	Next    forge.LogSeq  // the first frame that is not stored
+	Bytes   uint64        // of all stored frames
+	Output  uint64        // of those, the workload's
+	Hash    digest.Digest // of the bytes of all stored frames, as authority.Log has it
 	Sealed  bool
 	Refused uint64 // bytes that came beyond the quota, as far as this process has seen; none of them is stored
 }
@@ -94,6 +97,11 @@ type Store struct {
 	files             atomic.Int64 // that logs keep open
 	buffers           sync.Pool    // of *[]byte, for appends
 
+	codec     *codec
+	packing   chan forge.AttemptID // logs with a segment that will not grow
+	unqueued  atomic.Bool          // there was no place in packing
+	searching chan struct{}        // a token for each search
+
 	mu     sync.Mutex
 	open   map[forge.AttemptID]*log
 	uses   uint64 // counts, to find the log that was not used for longest
@@ -108,8 +116,13 @@ func Open(cfg Config) (*Store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open logs: %w", err)
 	}
+	codec, err := newCodec()
+	if err != nil {
+		return nil, fmt.Errorf("open logs: %w", err)
+	}
 	return &Store{
 		cfg: cfg, sync: syncData, write: writeAt, maxOpen: MaxOpen, maxFiles: MaxFiles, open: map[forge.AttemptID]*log{},
+		codec: codec, packing: make(chan forge.AttemptID, maxPacking), searching: make(chan struct{}, MaxSearches),
 	}, nil
 }
 

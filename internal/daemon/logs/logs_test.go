@@ -122,25 +122,8 @@ func TestBytesAreKeptAsTheyWereWritten(t *testing.T) {
 	f.check()
 	f.restart()
 	f.check()
-	var text bytes.Buffer
-	if err := f.store.Text(ctx, f.Attempt, 0, false, &text); err != nil {
-		t.Fatal(err)
-	}
-	if text.String() != strings.Join(texts, "") {
+	if f.textFrom(logs.Place{}) != strings.Join(texts, "") {
 		t.Error("the text is not what was written")
-	}
-}
-
-func TestTheTextHasNoStepEvents(t *testing.T) {
-	f := newFixture(t)
-	frames := f.frames("out", "event", "err", "agent")
-	frames[1].Stream, frames[2].Stream, frames[3].Stream = forge.LogStructured, forge.LogStderr, forge.LogAgent
-	if _, err := f.store.Append(ctx, f.Runner, f.Attempt, frames); err != nil {
-		t.Fatal(err)
-	}
-	var text bytes.Buffer
-	if err := f.store.Text(ctx, f.Attempt, 0, false, &text); err != nil || text.String() != "outerragent" {
-		t.Errorf("%q, %v", text.String(), err)
 	}
 }
 

@@ -1,12 +1,7 @@
 package logs
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
@@ -24,33 +19,38 @@ func (s *Store) Read(ctx context.Context, attempt forge.AttemptID, from forge.Lo
 		return err
 	}
 	defer s.done(l)
-	next, err := l.read(ctx, max(from, 1), visit)
-	if err != nil {
-		return err
+	c := l.cursor(from)
+	defer c.rest()
+	for end := l.info().Next; c.seq < end; end = l.info().Next {
+		if err := c.readTo(ctx, end, visit); err != nil {
+			return err
+		}
 	}
-	return l.gap(next, visit)
+	return l.gap(c.seq, visit)
 }
 
 // Follow is Read for a log that grows: it waits for more, and returns nil only when the log is sealed and was handed over
-// to its end. Each follower goes at its own pace.
+// to its end. Each follower goes at its own pace, and holds a buffer while it reads and nothing while it waits.
 func (s *Store) Follow(ctx context.Context, attempt forge.AttemptID, from forge.LogSeq, visit func(forge.LogFrame) error) error {
 	l, err := s.use(ctx, attempt)
 	if err != nil {
 		return err
 	}
 	defer s.done(l)
-	next := max(from, 1)
+	c := l.cursor(from)
+	defer c.rest()
 	for {
 		changed, end, sealed := l.watch()
-		if next < end {
-			if next, err = l.read(ctx, next, visit); err != nil {
+		if c.seq < end {
+			if err := c.readTo(ctx, end, visit); err != nil {
 				return err
 			}
 			continue
 		}
 		if sealed {
-			return l.gap(next, visit)
+			return l.gap(c.seq, visit)
 		}
+		c.rest()
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -62,111 +62,19 @@ func (s *Store) Follow(ctx context.Context, attempt forge.AttemptID, from forge.
 	}
 }
 
-// Text writes the bytes of stdout, stderr and the agent's own words from a frame on, as they are: no line and no character
-// set is meant. With follow it goes on until the log is sealed.
-func (s *Store) Text(ctx context.Context, attempt forge.AttemptID, from forge.LogSeq, follow bool, w io.Writer) error {
-	visit := func(f forge.LogFrame) error {
-		if f.Stream == forge.LogStructured {
-			return nil
-		}
-		_, err := w.Write(f.Bytes)
-		return err
-	}
-	if follow {
-		return s.Follow(ctx, attempt, from, visit)
-	}
-	return s.Read(ctx, attempt, from, visit)
-}
-
-// Tail returns the frame from which on a log has at least so many line ends more in what Text writes, or 1 where it has
-// fewer. It looks at no more than the last tailBytes of the log, and never past maxTail lines.
-func (s *Store) Tail(ctx context.Context, attempt forge.AttemptID, lines int) (forge.LogSeq, error) {
+// Behind is how much is stored of a log from a frame on: the frames exactly, and their bytes, of which there may be up to a
+// quarter of a MiB fewer.
+func (s *Store) Behind(ctx context.Context, attempt forge.AttemptID, from forge.LogSeq) (frames, bytes uint64, err error) {
 	l, err := s.use(ctx, attempt)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer s.done(l)
-	end := l.info().Next
-	lines = min(lines, maxTail)
-	if lines <= 0 || end <= 1 {
-		return end, nil
+	info := l.info()
+	if from = max(from, 1); from >= info.Next {
+		return 0, 0, nil
 	}
-	return l.tail(ctx, end, lines)
-}
-
-// Bounds of Tail.
-const (
-	maxTail   = 100_000
-	tailBytes = 16 << 20
-)
-
-// tail counts line ends in pieces of the index from the end on.
-func (l *log) tail(ctx context.Context, end forge.LogSeq, lines int) (forge.LogSeq, error) {
-	newest := l.nearest(end - 1).raw
-	total := 0
-	for upto := end; upto > 1; {
-		piece := l.nearest(upto - 1)
-		var starts []forge.LogSeq
-		_, err := l.readTo(ctx, piece.seq, upto, func(f forge.LogFrame) error {
-			starts = appendStarts(starts, f)
-			return nil
-		})
-		if err != nil {
-			return 0, err
-		}
-		// The line before the first of them begins behind one more line end.
-		if total+len(starts) > lines {
-			return starts[len(starts)-1-(lines-total)], nil
-		}
-		total += len(starts)
-		upto = piece.seq
-		if newest-piece.raw > tailBytes {
-			return upto, nil
-		}
-	}
-	return 1, nil
-}
-
-// appendStarts appends, for each line end of a frame, the frame in which the next line begins.
-func appendStarts(starts []forge.LogSeq, f forge.LogFrame) []forge.LogSeq {
-	if f.Stream == forge.LogStructured {
-		return starts
-	}
-	for i, b := range f.Bytes {
-		switch {
-		case b == '\n' && i == len(f.Bytes)-1:
-			starts = append(starts, f.Seq+1)
-		case b == '\n':
-			starts = append(starts, f.Seq)
-		}
-	}
-	return starts
-}
-
-// nearest returns the last place of the index at or before a stored frame.
-func (l *log) nearest(seq forge.LogSeq) entry {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := l.findLocked(seq); i >= 0 {
-		return l.segments[i].before(seq)
-	}
-	return entry{seq: 1}
-}
-
-// findLocked returns the index of the segment that has a frame, or -1.
-func (l *log) findLocked(seq forge.LogSeq) int {
-	low, high := 0, len(l.segments)
-	for low < high {
-		if mid := (low + high) / 2; l.segments[mid].end <= seq {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	if low == len(l.segments) || l.segments[low].first > seq {
-		return -1
-	}
-	return low
+	return uint64(info.Next - from), info.Bytes - l.nearest(from).raw, nil
 }
 
 // watch returns what is stored, and a channel that is closed when that changes.
@@ -174,75 +82,6 @@ func (l *log) watch() (changed <-chan struct{}, next forge.LogSeq, sealed bool) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changed, l.row.Log.Next, l.row.Log.Sealed
-}
-
-// read hands over all stored frames from one on and returns the first that is not stored.
-func (l *log) read(ctx context.Context, from forge.LogSeq, visit func(forge.LogFrame) error) (forge.LogSeq, error) {
-	for {
-		end := l.info().Next
-		if from >= end {
-			return from, nil
-		}
-		next, err := l.readTo(ctx, from, end, visit)
-		if err != nil {
-			return next, err
-		}
-		from = next
-	}
-}
-
-// readTo hands over the frames from one on up to another, all of which are stored, and returns the first that it did not.
-func (l *log) readTo(ctx context.Context, from, end forge.LogSeq, visit func(forge.LogFrame) error) (forge.LogSeq, error) {
-	for from < end {
-		next, err := l.readSegment(ctx, from, end, visit)
-		if err != nil {
-			return next, err
-		}
-		from = next
-	}
-	return from, nil
-}
-
-// readSegment does so within the segment of the first.
-func (l *log) readSegment(ctx context.Context, from, end forge.LogSeq, visit func(forge.LogFrame) error) (forge.LogSeq, error) {
-	l.mu.Lock()
-	i := l.findLocked(from)
-	if i < 0 {
-		l.mu.Unlock()
-		return from, fmt.Errorf("read log %v: %w: frame %d is not there", l.attempt, ErrCorrupt, from)
-	}
-	first, at := l.segments[i].first, l.segments[i].before(from)
-	end = min(end, l.segments[i].end)
-	l.mu.Unlock()
-	file, err := os.Open(segmentPath(l.dir, first))
-	if err != nil {
-		return from, fmt.Errorf("read log %v: %w", l.attempt, err)
-	}
-	defer file.Close() //nolint:errcheck // nothing was written
-	if _, err := file.Seek(at.offset, io.SeekStart); err != nil {
-		return from, fmt.Errorf("read log %v: %w", l.attempt, err)
-	}
-	records := &recordReader{r: bufio.NewReaderSize(file, readBuffer)}
-	for from < end {
-		f, err := records.next()
-		if errors.Is(err, errTorn) || errors.Is(err, io.EOF) {
-			err = ErrCorrupt
-		}
-		if err != nil {
-			return from, fmt.Errorf("read log %v, frame %d: %w", l.attempt, from, err)
-		}
-		if f.Seq < from {
-			continue
-		}
-		if ctx.Err() != nil {
-			return from, context.Cause(ctx)
-		}
-		if err := visit(f); err != nil {
-			return from, err
-		}
-		from = f.Seq + 1
-	}
-	return from, nil
 }
 
 // gap says behind the end of a sealed log how much of it was refused.

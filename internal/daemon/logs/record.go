@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -42,7 +41,7 @@ func checksum(record []byte) uint32 {
 
 // recordReader reads the frames of one segment. It holds one buffer and belongs to one reader.
 type recordReader struct {
-	r   *bufio.Reader
+	r   io.Reader
 	buf []byte
 }
 

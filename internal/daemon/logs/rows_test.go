@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
+	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
 )
@@ -138,4 +139,17 @@ func seal(t *table, c forge.AttemptContext) *authority.SealLog {
 		Fence:   authority.Fence{Runner: c.Runner, Session: c.Session, TransportSeq: 1},
 		Context: c, Seal: forge.LogSeal{Last: row.Next - 1, Bytes: row.Bytes, Hash: row.Hash},
 	}
+}
+
+// back puts a row back to what it was after some frames.
+func (t *table) back(attempt forge.AttemptID, frames []forge.LogFrame) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	row := t.rows[attempt]
+	var all []byte
+	for _, f := range frames {
+		all = append(all, f.Bytes...)
+	}
+	row.Log.Next, row.Log.Bytes, row.Log.Hash = forge.LogSeq(len(frames)+1), uint64(len(all)), digest.Of(all)
+	t.rows[attempt] = row
 }

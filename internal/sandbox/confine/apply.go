@@ -96,6 +96,10 @@ func (p *Prepared) drop() error {
 
 func (p *Prepared) assemble() error {
 	var err error
+	if len(p.walls.Filter) > 0 {
+		p.filter, err = read(p.walls.Filter)
+		return err
+	}
 	p.filter, err = assembled(product())
 	return err
 }

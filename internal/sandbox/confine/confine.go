@@ -21,6 +21,7 @@ type Walls struct {
 	Writable  []string // folders that may be written to; missing ones are left out
 	Devices   []string // folders with devices, pipes of terminals: written to, ioctl allowed
 	Processes uint64   // bound on processes of one id where no control group counts them; 0 means none
+	Filter    []byte   // what Filter returned; nil for its being assembled here
 	Switches  Switches
 }
 

@@ -3,6 +3,7 @@
 package confine
 
 import (
+	"encoding/binary"
 	"fmt"
 	"runtime"
 	"slices"
@@ -132,6 +133,38 @@ func runs(sorted []uint32) [][2]uint32 {
 		joined = append(joined, [2]uint32{n, n})
 	}
 	return joined
+}
+
+// Filter is the filter of this machine, assembled, for Walls. Whoever makes many sandboxes does so once for all of them.
+func Filter() ([]byte, error) {
+	code, err := assembled(product())
+	if err != nil {
+		return nil, err
+	}
+	var all []byte
+	for _, c := range code {
+		all = binary.LittleEndian.AppendUint16(all, c.Code)
+		all = append(all, c.Jt, c.Jf)
+		all = binary.LittleEndian.AppendUint32(all, c.K)
+	}
+	return all, nil
+}
+
+// instructionBytes is the length of an instruction in what Filter returns.
+const instructionBytes = 8
+
+// read takes what Filter returned apart.
+func read(all []byte) ([]unix.SockFilter, error) {
+	if len(all)%instructionBytes != 0 || len(all)/instructionBytes > unix.BPF_MAXINSNS {
+		return nil, fmt.Errorf("the filter of system calls has %d bytes", len(all))
+	}
+	code := make([]unix.SockFilter, 0, len(all)/instructionBytes)
+	for ; len(all) > 0; all = all[instructionBytes:] {
+		code = append(code, unix.SockFilter{
+			Code: binary.LittleEndian.Uint16(all), Jt: all[2], Jf: all[3], K: binary.LittleEndian.Uint32(all[4:]),
+		})
+	}
+	return code, nil
 }
 
 // assembled is the filter of this machine as the kernel takes it.

@@ -137,6 +137,23 @@ func arguments(random *rand.Rand) []uint64 {
 	return args
 }
 
+func TestAFilterThatIsHandedOverIsTheOneThatIsAssembled(t *testing.T) {
+	want, err := assembled(product())
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := Filter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(packed); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %d instructions of %d", err, len(got), len(want))
+	}
+	if _, err := read(packed[1:]); err == nil {
+		t.Error("one that was cut is taken")
+	}
+}
+
 func TestWhatTheFilterIsForIsRefused(t *testing.T) {
 	names := []string{
 		"io_uring_setup", "io_uring_enter", "io_uring_register", "bpf", "keyctl", "add_key", "request_key", "userfaultfd",

@@ -31,6 +31,7 @@ type setup struct {
 	Mapped   bool
 	Network  forge.Network
 	Path     []string
+	Filter   []byte // of system calls, assembled
 	Switches sandbox.Switches
 }
 

@@ -5,14 +5,16 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/sandbox"
+	"github.com/forgeyard/forgeyard/internal/sandbox/confine"
 	"github.com/forgeyard/forgeyard/internal/sandbox/view"
 )
 
 // setups are the set-ups of one configuration, planned once for each kind of network.
 type setups struct {
-	age   int // counts configurations
-	plans map[forge.Network]view.Plan
-	cfg   sandbox.Configure
+	age    int // counts configurations
+	plans  map[forge.Network]view.Plan
+	filter []byte
+	cfg    sandbox.Configure
 }
 
 // newSetups plans views. Its error says what of the configuration cannot be.
@@ -21,7 +23,11 @@ func newSetups(cfg *sandbox.Configure) (*setups, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &setups{cfg: *cfg, plans: map[forge.Network]view.Plan{}}
+	filter, err := confine.Filter()
+	if err != nil {
+		return nil, err
+	}
+	s := &setups{cfg: *cfg, plans: map[forge.Network]view.Plan{}, filter: filter}
 	for _, network := range []forge.Network{forge.NetworkNone, forge.NetworkHost} {
 		plan, err := view.New(view.Machine(), view.Options{
 			ReadOnly: binds(cfg.View.ReadOnly), Hide: append([]string{cfg.State}, cfg.View.Hide...), Network: network,
@@ -47,5 +53,5 @@ func binds(mounts []sandbox.Mount) []view.Bind {
 func (s *setups) of(network forge.Network, shm forge.Bytes) setup {
 	plan := s.plans[network]
 	plan.Shm = shm
-	return setup{Plan: plan, Mapped: !s.cfg.Rootless, Network: network, Path: s.cfg.View.Path, Switches: s.cfg.Switches}
+	return setup{Plan: plan, Mapped: !s.cfg.Rootless, Network: network, Path: s.cfg.View.Path, Filter: s.filter, Switches: s.cfg.Switches}
 }

@@ -2,6 +2,8 @@ package keeper
 
 import (
 	"errors"
+	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -12,7 +14,8 @@ import (
 type Children struct {
 	exits   chan Exit
 	started atomic.Uint64
-	wake    chan struct{} // a program was started
+	wake    chan struct{}  // a program was started
+	ended   chan os.Signal // some child has ended since this was last empty
 
 	// mu is held while a program is started, so that its end is not taken for an orphan's before its id is known.
 	mu   sync.Mutex
@@ -21,7 +24,8 @@ type Children struct {
 
 // NewChildren begins to wait for children. There is one Children in a process, and nobody else waits for any.
 func NewChildren() *Children {
-	c := &Children{exits: make(chan Exit), wake: make(chan struct{}, 1)}
+	c := &Children{exits: make(chan Exit), wake: make(chan struct{}, 1), ended: make(chan os.Signal, 1)}
+	signal.Notify(c.ended, syscall.SIGCHLD)
 	go c.reap()
 	return c
 }
@@ -54,17 +58,20 @@ func (c *Children) isMain(pid int) bool {
 	return pid == c.main
 }
 
-// reap waits for every child there is, forever.
+// reap takes every child that has ended, forever. It waits for the signal and not in a call: that would hold a thread, and
+// what else this process has to do until the runtime finds out.
 func (c *Children) reap() {
 	for {
 		starts := c.started.Load()
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil: // ECHILD: nothing descends from this process
 			c.exits <- Exit{None: true, Starts: starts}
 			<-c.wake
+		case pid == 0: // nobody has ended yet
+			<-c.ended
 		case !c.isMain(pid):
 		case status.Signaled():
 			c.exits <- Exit{ID: pid, Signal: int(status.Signal())}

@@ -123,12 +123,12 @@ const pipeMode = 0o622
 
 // open makes the socket pair and the pipes, and returns the keeper's ends.
 func (w *workload) open() (Ends, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	// Neither end waits in a call: the keeper's would hold up what else there is to do in its process.
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return Ends{}, fmt.Errorf("socket pair: %w", err)
 	}
 	files := []*os.File{os.NewFile(uintptr(pair[1]), "agent")}
-	err = unix.SetNonblock(pair[0], true)
 	w.conn = os.NewFile(uintptr(pair[0]), "keeper")
 	w.fds[0] = pair[0]
 	for i, name := range []string{"stdout", "stderr"} {

@@ -18,10 +18,7 @@ func Keep(agent *os.File, open Open, more <-chan Request) int {
 	if !ok || first.Setup == nil {
 		return exitUnused
 	}
-	out := make(chan Report, mostReports(len(first.Setup.Steps)))
-	written := make(chan struct{})
-	go writeReports(agent, out, written)
-
+	out := newReports(agent, mostReports(len(first.Setup.Steps)))
 	sys, exits, err := open(first.Setup)
 	if err != nil {
 		return exitUnused
@@ -30,13 +27,12 @@ func Keep(agent *os.File, open Open, more <-chan Request) int {
 	if err != nil {
 		return exitUnused
 	}
-	out <- Report{Ready: true}
-	NewMachine(first.Setup, sys, t, func(r Report) { out <- r }).Run(in, more, exits)
+	out.say(Report{Ready: true})
+	NewMachine(first.Setup, sys, t, out.say).Run(in, more, exits)
 	if dir := first.Setup.SecretsDir; dir != "" {
 		sys.AsStep(func() { _ = os.RemoveAll(dir) }) // where it can outlive this process, the agent removes it again
 	}
-	close(out)
-	<-written
+	out.close()
 	return 0
 }
 
@@ -56,16 +52,5 @@ func readRequests(agent *os.File, in chan<- Request) {
 			return
 		}
 		in <- q
-	}
-}
-
-// writeReports tells the agent what there is, and goes on to take it in if nobody listens.
-func writeReports(agent *os.File, out <-chan Report, written chan<- struct{}) {
-	defer close(written)
-	var gone error
-	for r := range out {
-		if gone == nil {
-			gone = writeMessage(agent, &r)
-		}
 	}
 }

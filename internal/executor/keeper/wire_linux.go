@@ -14,21 +14,29 @@ const maxMessage = 16 << 20
 
 var errMessage = errors.New("message between agent and keeper is malformed")
 
-// writeMessage sends a value: its length in four bytes, and JSON. What held the JSON is wiped, it may have held secrets.
+// writeMessage sends a value. What held it is wiped, it may have held secrets.
 func writeMessage(w io.Writer, value any) error {
-	body, err := json.Marshal(value)
+	frame, err := frameOf(value)
 	if err != nil {
 		return err
 	}
-	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
-	frame = append(frame, body...)
-	clear(body)
 	defer clear(frame)
-	if len(body) > maxMessage {
-		return fmt.Errorf("%w: %d bytes, at most %d", errMessage, len(body), maxMessage)
-	}
 	_, err = w.Write(frame)
 	return err
+}
+
+// frameOf is a value on its way: its length in four bytes, and JSON.
+func frameOf(value any) ([]byte, error) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(body)
+	if len(body) > maxMessage {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", errMessage, len(body), maxMessage)
+	}
+	frame := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
+	return append(frame, body...), nil
 }
 
 // messages takes messages apart that come in pieces.

@@ -97,7 +97,7 @@ func (i *inmates) Remarks() []string {
 
 // spares is how many threads are made ahead. The runtime keeps them, and ends this process where it wants one more and steps
 // have left it none.
-const spares = 8
+const spares = 4
 
 // spareThreads makes threads.
 func spareThreads() {

@@ -28,14 +28,24 @@ func newCloner() *cloner {
 // run ends with the process.
 func (c *cloner) run() {
 	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, monitorSlack, 0, 0, 0) // without it pid 1 is slower, no more
 	for job := range c.jobs {
 		job()
 	}
 }
 
-// environment is that of pid 1. Its runtime neither makes threads for every processor of the machine nor looks for a limit of
-// them; one more than it needs keeps a call that waits in the kernel from holding up the rest. Steps get none of it.
-var environment = []string{"GOMAXPROCS=2"}
+// Timers of pid 1, in nanoseconds of what the kernel may put them off. Its runtime has a thread that looks after the others
+// and wakes every 20 µs as long as there is something to do: several hundred times in a sandbox's life, and a fifth of the
+// processor's time that it takes. That thread has the slack with which pid 1 was started; the one that starts steps takes
+// the usual one back, which is also theirs. Deadlines are kept by a timer that knows no slack.
+const (
+	monitorSlack = 2_000_000
+	usualSlack   = 50_000
+)
+
+// environment is that of pid 1. Its runtime does not wake one thread to help another, which costs more here than it brings:
+// what pid 1 does is little, and waits for nothing in the kernel while there is more. Steps get none of it.
+var environment = []string{"GOMAXPROCS=1"}
 
 // child is a process that was started.
 type child struct {
@@ -43,10 +53,12 @@ type child struct {
 	pidfd   *os.File
 }
 
-// start starts this executable with an argument and files from descriptor 3 on, as a child of the user with an id.
-func (c *cloner) start(user int, arg string, stdio [3]*os.File, files []*os.File, sys *syscall.SysProcAttr) (child, error) {
+// start starts this executable with an argument and files from descriptor 3 on, as a child of the user with an id and in a
+// user namespace with the ids of ids.
+func (c *cloner) start(user int, ids idMaps, arg string, stdio [3]*os.File, files []*os.File, sys *syscall.SysProcAttr) (child, error) {
 	pidfd := -1
 	sys.PidFD = &pidfd
+	sys.Cloneflags |= lent
 	var started child
 	var err, uerr error
 	begin := func() {
@@ -67,38 +79,87 @@ func (c *cloner) start(user int, arg string, stdio [3]*os.File, files []*os.File
 	if err := errors.Join(uerr, err); err != nil {
 		return child{}, err
 	}
+	err = ids.write(started.process.Pid)
 	if pidfd < 0 {
-		return started, errors.Join(errors.New("this kernel gives no descriptors of processes"), started.process.Kill())
+		err = errors.New("this kernel gives no descriptors of processes")
+	}
+	if err != nil {
+		_ = started.process.Kill() // it is waited for
+		_, werr := started.process.Wait()
+		return child{}, errors.Join(err, werr)
 	}
 	started.pidfd = os.NewFile(uintptr(pidfd), "pidfd")
 	return started, nil
+}
+
+// lent lets a child use this process's memory until its execve, for which its thread waits: package syscall copies the
+// memory's tables for a child in a user namespace, because it writes the child's ids before that.
+const lent = syscall.CLONE_VFORK | syscall.CLONE_VM
+
+// idMaps are the ids of a user namespace. They are written after the execve of its first process, which has its
+// capabilities over that by the ambient set, and does nothing before it hears from the launcher.
+type idMaps struct {
+	uids, gids syscall.SysProcIDMap
+	noGroups   bool // nobody inside may leave groups
+}
+
+// write gives its ids to the user namespace of a child that was not waited for.
+func (m idMaps) write(pid int) error {
+	type entry struct{ name, content string }
+	entries := []entry{{"uid_map", idMap(m.uids)}, {"gid_map", idMap(m.gids)}}
+	if m.noGroups {
+		entries = append([]entry{{"setgroups", "deny"}}, entries...)
+	}
+	for _, e := range entries {
+		if err := writeOnce(fmt.Sprintf("/proc/%d/%s", pid, e.name), e.content); err != nil {
+			return fmt.Errorf("ids of a sandbox: %w", err)
+		}
+	}
+	return nil
+}
+
+func idMap(m syscall.SysProcIDMap) string {
+	return fmt.Sprintf("%d %d %d", m.ContainerID, m.HostID, m.Size)
+}
+
+// writeOnce writes a file of the kernel's that takes its content in one piece.
+func writeOnce(path, content string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	return errors.Join(err, f.Close())
 }
 
 // namespaces of every sandbox. The network's is besides.
 const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS |
 	syscall.CLONE_NEWCGROUP
 
-// insideAttributes are those of pid 1 of a sandbox. With ids of its own it is root inside; else it is the steps' only id, and
-// keeps its capabilities over the execve by the ambient set.
-func (l *launcher) insideAttributes(slot int, network forge.Network) *syscall.SysProcAttr {
+// insideAttributes are those of pid 1 of a sandbox. It keeps its capabilities over the execve by the ambient set, because it
+// has no ids yet.
+func insideAttributes(network forge.Network) *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: namespaces}
 	if network == forge.NetworkNone {
 		sys.Cloneflags |= syscall.CLONE_NEWNET
 	}
-	if l.cfg.Rootless {
-		sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: sandbox.StepUID, HostID: os.Geteuid(), Size: 1}}
-		sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: sandbox.StepGID, HostID: os.Getegid(), Size: 1}}
-		for c := range uintptr(unix.CAP_LAST_CAP + 1) {
-			sys.AmbientCaps = append(sys.AmbientCaps, c)
-		}
-		return sys
+	for c := range uintptr(unix.CAP_LAST_CAP + 1) {
+		sys.AmbientCaps = append(sys.AmbientCaps, c)
 	}
-	first := l.firstID(slot)
-	sys.UidMappings = []syscall.SysProcIDMap{{HostID: first, Size: sandbox.SlotIDs}}
-	sys.GidMappings = []syscall.SysProcIDMap{{HostID: first, Size: sandbox.SlotIDs}}
-	sys.GidMappingsEnableSetgroups = true
-	sys.Credential = &syscall.Credential{}
 	return sys
+}
+
+// idsOf are the ids of a slot's sandbox. With ids of its own pid 1 is root inside; else it has the steps' only id.
+func (l *launcher) idsOf(slot int) idMaps {
+	if l.cfg.Rootless {
+		return idMaps{
+			uids:     syscall.SysProcIDMap{ContainerID: sandbox.StepUID, HostID: os.Geteuid(), Size: 1},
+			gids:     syscall.SysProcIDMap{ContainerID: sandbox.StepGID, HostID: os.Getegid(), Size: 1},
+			noGroups: true,
+		}
+	}
+	own := syscall.SysProcIDMap{HostID: l.firstID(slot), Size: sandbox.SlotIDs}
+	return idMaps{uids: own, gids: own}
 }
 
 // owner is the user to whom a sandbox's namespaces belong: the first of its slot's ids, where it has ids of its own.
@@ -129,10 +190,12 @@ func (l *launcher) idSpace(slot int, uid, gid uint32) (*os.File, error) {
 	}
 	defer func() { _ = w.Close() }()
 	defer func() { _ = r.Close() }()
-	c, err := l.cloner.start(os.Geteuid(), idleArg, [3]*os.File{r, l.null, l.null}, nil, &syscall.SysProcAttr{
+	c, err := l.cloner.start(os.Geteuid(), idMaps{
+		uids:     syscall.SysProcIDMap{ContainerID: int(uid), HostID: l.firstID(slot) + sandbox.StepUID, Size: 1},
+		gids:     syscall.SysProcIDMap{ContainerID: int(gid), HostID: l.firstID(slot) + sandbox.StepGID, Size: 1},
+		noGroups: true,
+	}, idleArg, [3]*os.File{r, l.null, l.null}, nil, &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: int(uid), HostID: l.firstID(slot) + sandbox.StepUID, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: int(gid), HostID: l.firstID(slot) + sandbox.StepGID, Size: 1}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("user namespace of a folder: %w", err)

@@ -27,8 +27,8 @@ func (c *cell) begin() error {
 		return errors.Join(err, conn.Close())
 	}
 	defer func() { _ = w.Close() }()
-	child, err := c.l.cloner.start(c.l.owner(c.slot), initArg, [3]*os.File{c.l.null, c.l.null, w}, []*os.File{other, c.l.lock},
-		c.l.insideAttributes(c.slot, c.network))
+	child, err := c.l.cloner.start(c.l.owner(c.slot), c.l.idsOf(c.slot), initArg, [3]*os.File{c.l.null, c.l.null, w},
+		[]*os.File{other, c.l.lock}, insideAttributes(c.network))
 	if err != nil {
 		return errors.Join(c.l.explainClone(err), conn.Close(), r.Close())
 	}

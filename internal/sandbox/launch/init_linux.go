@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +41,8 @@ type inside struct {
 
 // runInit is the init half: it refuses, or becomes pid 1 of a sandbox and then the guest.
 func runInit(guest Guest) int {
-	runtime.LockOSThread() // on which the death signal is set
+	runtime.LockOSThread()                                      // on which the death signal is set
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0) // no worse than slow
 	in, err := enter()
 	if err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "%s: this is for the launcher of sandboxes itself: %v\n", initArg, err)
@@ -147,7 +147,7 @@ func (in *inside) prepare() error {
 		}
 	}
 	unix.Umask(stepUmask)
-	ignoreSignals()
+	defaultSignals()
 	var err error // first of all what refuses by itself to be in the wrong place
 	in.root, err = view.Build(in.setup.Plan, in.handed)
 	in.handed = nil
@@ -166,7 +166,7 @@ func (in *inside) prepare() error {
 		}
 	}
 	walls := confine.DefaultWalls(in.setup.Mapped)
-	walls.Switches = confineSwitches(in.setup.Switches)
+	walls.Filter, walls.Switches = in.setup.Filter, confineSwitches(in.setup.Switches)
 	in.walls, err = confine.Prepare(walls)
 	return err
 }
@@ -247,7 +247,3 @@ func (in *inside) listen() {
 		in.moves <- m.Move
 	}
 }
-
-// ignoreSignals keeps signals from ending this process, and gives them their usual meaning again in its children. All of
-// them, because the runtime would die of a fault that somebody sends, and steps may have pid 1's id.
-func ignoreSignals() { signal.Notify(make(chan os.Signal, 1)) }

@@ -196,6 +196,15 @@ func TestStepsCannotEndPid1BySignals(t *testing.T) {
 	})
 }
 
+// Pid 1 is started with another slack of timers, for its runtime's sake.
+func TestStepsTimersAreAsPunctualAsEverybodys(t *testing.T) {
+	y := open(t, nil)
+	r := y.make("cat /proc/self/timerslack_ns", nil)
+	if end := r.wait(t); end.Exit != 0 || r.output() != "50000\n" {
+		t.Errorf("%+v\n%s", end, r.output())
+	}
+}
+
 func TestTheLauncherKeepsTheDeadlineOfAGuestThatDoesNot(t *testing.T) {
 	modes(t, func(t *testing.T, mode func(*sandbox.Config)) {
 		y := open(t, mode)

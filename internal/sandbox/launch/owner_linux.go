@@ -15,24 +15,27 @@ import (
 // unchanged leaves an id of setresuid as it is.
 const unchanged = ^uintptr(0)
 
-// asUser calls f while this thread's effective id is another one, with all of its capabilities. The thread is one that only
-// its caller uses. Nothing can go on where it does not come back.
-func asUser(uid int, f func()) error {
-	if err := effective(uid); err != nil {
-		return errors.Join(fmt.Errorf("be user %d: %w", uid, err), effective(0))
+// asUser calls f while this thread's ids, of user and group, are another one, with all of its capabilities. The thread is one
+// that only its caller uses. Nothing can go on where it does not come back.
+func asUser(id int, f func()) error {
+	if err := become(id); err != nil {
+		return errors.Join(fmt.Errorf("be user %d: %w", id, err), become(0))
 	}
 	f()
-	if err := effective(0); err != nil {
+	if err := become(0); err != nil {
 		panic(fmt.Sprintf("be root again: %v", err))
 	}
 	return nil
 }
 
-// effective sets the effective id of this thread alone, and raises the capabilities that the kernel lowers then.
-func effective(uid int) error {
+// become sets the real and effective ids of this thread alone, and raises the capabilities that the kernel lowers then. The
+// saved ones stay root's, which lets it come back; a program that is started does not keep them.
+func become(id int) error {
 	// Not by package syscall, which changes every thread.
-	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, unchanged, uintptr(uid), unchanged); errno != 0 {
-		return errno
+	for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
+		if _, _, errno := unix.RawSyscall(call, uintptr(id), uintptr(id), unchanged); errno != 0 {
+			return errno
+		}
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData

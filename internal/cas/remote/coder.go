@@ -1,0 +1,94 @@
+package remote
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/forgeyard/forgeyard/internal/protocol/casv1"
+)
+
+// Bounds of compression.
+const (
+	leastZstd  = 512      // bytes of a run below which nothing is won
+	sampleZstd = 16 << 10 // bytes of a run that tell whether compression pays
+	sampleGap  = 4 << 20  // bytes of an object after which that is found out anew
+	window     = 1 << 20  // of encoder and decoder: a run's
+)
+
+// coder encodes and decodes runs. It may be used by many at once; how many do so at a time is bounded by the processors, and
+// so is its memory.
+type coder struct {
+	enc *zstd.Encoder
+	dec *zstd.Decoder
+}
+
+func newCoder() *coder {
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(runtime.GOMAXPROCS(0)),
+		zstd.WithWindowSize(window), zstd.WithEncoderCRC(false))
+	if err != nil {
+		panic("remote: " + err.Error())
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(runtime.GOMAXPROCS(0)), zstd.WithDecoderMaxMemory(casv1.MaxRun),
+		zstd.WithDecoderMaxWindow(window), zstd.WithDecodeAllCapLimit(true))
+	if err != nil {
+		panic("remote: " + err.Error())
+	}
+	return &coder{enc, dec}
+}
+
+// errEncoding says that a run does not decode to what its header says.
+var errEncoding = errors.New("a run does not decode to its length")
+
+// decode decodes a run into dst, whose length is what the header says. It never writes more, whatever src holds.
+func (c *coder) decode(dst, src []byte) error {
+	got, err := c.dec.DecodeAll(src, dst[:0:len(dst)])
+	if err != nil || len(got) != len(dst) {
+		return errEncoding
+	}
+	return nil
+}
+
+// choice is what is known of an object on its way: whether compression pays.
+type choice struct {
+	zstd bool // the peer takes it
+	pays bool
+	left int // bytes until the next sample
+}
+
+// encode returns a run as it is sent, in room or in plain itself.
+func (c *coder) encode(plain, room []byte, ch *choice) (encoded []byte, encoding casv1.EncodingV1) {
+	if !ch.zstd || len(plain) < leastZstd {
+		return plain, casv1.EncodingPlain
+	}
+	if ch.left <= 0 {
+		sample := plain[:min(len(plain), sampleZstd)]
+		ch.pays, ch.left = pays(len(c.enc.EncodeAll(sample, room[:0])), len(sample)), sampleGap
+	}
+	ch.left -= len(plain)
+	if !ch.pays {
+		return plain, casv1.EncodingPlain
+	}
+	encoded = c.enc.EncodeAll(plain, room[:0])
+	if !pays(len(encoded), len(plain)) {
+		ch.pays = false // until the next sample
+		return plain, casv1.EncodingPlain
+	}
+	return pad(encoded, len(plain)/casv1.MaxRatio), casv1.EncodingZstd
+}
+
+// pays reports whether an encoding is worth its time.
+func pays(encoded, plain int) bool { return encoded <= plain-plain/8 }
+
+// pad lengthens what compressed too well with a frame that decoders skip.
+func pad(b []byte, least int) []byte {
+	if len(b) >= least {
+		return b
+	}
+	n := max(0, least-len(b)-8)
+	b = binary.LittleEndian.AppendUint32(b, 0x184d2a50)
+	b = binary.LittleEndian.AppendUint32(b, uint32(n)) //nolint:gosec // at most MaxRun / MaxRatio
+	return append(b, make([]byte, n)...)
+}

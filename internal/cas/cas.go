@@ -96,14 +96,17 @@ type Filer interface {
 	File() *os.File
 }
 
-// CopierFrom is a sink that knows a better way to take many objects than one Put after another. Copy uses it.
+// PutFunc stores an object, as Sink's method does.
+type PutFunc = func(ctx context.Context, ref digest.Ref, r io.Reader) error
+
+// CopierFrom is a sink that knows a better way to take many objects than one Put after another. Copy uses it,
+// unless the source knows one.
 type CopierFrom interface {
 	// CopyFrom stores those of refs that are missing, from src. See Copy.
 	CopyFrom(ctx context.Context, src Source, refs []digest.Ref) error
 }
 
-// CopierTo is a source that knows a better way to give many objects than one Open after another. Copy uses it, unless
-// the sink knows one.
+// CopierTo is a source that knows a better way to give many objects than one Open after another. Copy uses it.
 type CopierTo interface {
 	// CopyTo gives dst those of refs that it lacks. See Copy.
 	CopyTo(ctx context.Context, dst Sink, refs []digest.Ref) error

@@ -26,12 +26,20 @@ package disk
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
-	"io"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/digest"
+	osdisk "github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -45,122 +53,176 @@ type Options struct {
 	Log      *slog.Logger // nil: silent
 }
 
+// ErrReadOnly says that a store was opened to be read.
+var ErrReadOnly = errors.New("the object store was opened to be read only")
+
 // Store is the objects in a folder. All methods may be called by many at once.
-type Store struct{}
+type Store struct {
+	options Options
+	layout  layout
+	files   files
+	log     *slog.Logger
+	now     func() time.Time // for when an object was used, which a step of the clock may confuse without harm
+	lock    *os.File
+	temp    atomic.Uint64    // numbers temporary files
+	fan     [256]atomic.Bool // which fan-out folders are known to be there
+	flushes flushes
+	evict   chan struct{} // held by the one who makes room
+
+	// mu orders giving up an object with everything that needs it to stay. Both are a name looked up and a name removed,
+	// so removing is done while it is held.
+	mu      sync.Mutex
+	room    room
+	pins    map[digest.Ref]int
+	arrival map[digest.Ref]chan struct{} // parts in use; closed when given back
+}
 
 // Open opens the store in dir, and makes it if it is not there. What a process that died has left half written is
 // removed. The error is of the kind disk.ErrLocked (internal/disk) where another process writes to it.
-func Open(dir string, o Options) (*Store, error) { return nil, errors.ErrUnsupported }
+func Open(dir string, o Options) (*Store, error) { return open(dir, o, system{}) }
 
-// Close gives the folder back. Calls that are under way must have returned; readers may go on.
-func (s *Store) Close() error { return nil }
+func open(dir string, o Options, f files) (*Store, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{
+		options: o, layout: layout{dir}, files: f, log: o.Log, now: time.Now, evict: make(chan struct{}, 1),
+		pins: make(map[digest.Ref]int), arrival: make(map[digest.Ref]chan struct{}), flushes: newFlushes(),
+	}
+	if o.ReadOnly {
+		_, err := f.stat(s.layout.objects())
+		return s, err
+	}
+	if err := s.prepare(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open object store %s: %w", dir, err), s.Close())
+	}
+	return s, nil
+}
 
-// Open implements cas.Source. The reader is a cas.Filer, and an io.WriterTo.
-func (s *Store) Open(ctx context.Context, ref digest.Ref) (io.ReadCloser, error) {
-	return nil, errors.ErrUnsupported
+// prepare takes the folder and clears away what nobody is at work on any more.
+func (s *Store) prepare() error {
+	if err := osdisk.PrivateFolder(s.layout.dir); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(s.layout.lock(), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	s.lock = lock
+	if err := osdisk.Lock(lock); err != nil {
+		return err
+	}
+	for _, dir := range []string{s.layout.objects(), s.layout.temps(), s.layout.parts(), s.layout.quarantine()} {
+		if err := s.files.mkdir(dir); err != nil {
+			return err
+		}
+	}
+	if s.options.Durable {
+		if err := s.files.syncFolder(s.layout.dir); err != nil {
+			return err
+		}
+	}
+	if err := s.clear(); err != nil {
+		return err
+	}
+	return s.count()
+}
+
+// clear removes temporary files, all of which are a dead process's, and marks whose part has become an object.
+func (s *Store) clear() error {
+	parts, err := s.files.list(s.layout.parts())
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		path := filepath.Join(s.layout.parts(), p.Name())
+		data, marks := strings.CutSuffix(path, marksEnding)
+		if _, err := s.files.stat(data); marks && errors.Is(err, os.ErrNotExist) {
+			if err := s.files.remove(path); err != nil {
+				return err
+			}
+		}
+	}
+	temps, err := s.files.list(s.layout.temps())
+	if err != nil {
+		return err
+	}
+	for _, t := range temps {
+		if err := s.files.remove(filepath.Join(s.layout.temps(), t.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close gives the folder back. Calls that are under way must have returned; readers may go on. It may be called again.
+func (s *Store) Close() error {
+	if s.lock == nil {
+		return nil
+	}
+	err := s.lock.Close()
+	s.lock = nil
+	return err
+}
+
+// folder is where an object stands.
+func (s *Store) folder(d digest.Digest) string {
+	return s.layout.objects() + string(filepath.Separator) + hex.EncodeToString(d[:1])
+}
+
+func (s *Store) path(d digest.Digest) string {
+	return s.folder(d) + string(filepath.Separator) + hex.EncodeToString(d[:])
+}
+
+// digestOf reads the name of an object's file in a fan-out folder.
+func digestOf(folder, name string) (digest.Digest, bool) {
+	d, err := digest.Parse("b3:" + name)
+	return d, err == nil && strings.HasPrefix(name, folder)
+}
+
+// present reports whether an object is there by name and size, and notes that it was of use.
+func (s *Store) present(ref digest.Ref) (bool, error) {
+	info, err := s.files.stat(s.path(ref.Digest))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !info.Mode().IsRegular() || uint64(info.Size()) != ref.Bytes:
+		return false, nil
+	}
+	s.used(ref, info)
+	return true, nil
+}
+
+// usedEvery is how fine the time of last use is kept: finer would be a write for each read.
+const usedEvery = time.Hour
+
+// used notes that an object was of use. That this may fail costs nothing but an object given up too early.
+func (s *Store) used(ref digest.Ref, info os.FileInfo) {
+	if now := s.now(); s.options.Evict && !s.options.ReadOnly && now.Sub(info.ModTime()).Abs() > usedEvery {
+		if err := s.files.touch(s.path(ref.Digest), now); err != nil {
+			s.log.Debug("cannot note an object's use", "object", ref.String(), "error", err)
+		}
+	}
 }
 
 // Missing implements cas.Sink: by name and size, without reading what is there.
 func (s *Store) Missing(ctx context.Context, refs []digest.Ref) ([]digest.Ref, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Put implements cas.Sink.
-func (s *Store) Put(ctx context.Context, ref digest.Ref, r io.Reader) error {
-	return errors.ErrUnsupported
-}
-
-// Add stores what r gives and returns its name. It is as visible and durable as after Put.
-func (s *Store) Add(ctx context.Context, r io.Reader) (digest.Ref, error) {
-	return digest.Ref{}, errors.ErrUnsupported
-}
-
-// CopyFrom implements cas.CopierFrom, with shared flushes.
-func (s *Store) CopyFrom(ctx context.Context, src cas.Source, refs []digest.Ref) error {
-	return errors.ErrUnsupported
-}
-
-// Batch starts a group of objects that become visible and durable together, for the price of about one flush.
-func (s *Store) Batch() *Batch { return nil }
-
-// Batch is objects on their way into a store. Its methods may be called by many at once, but Commit and Discard only
-// after all others have returned. One of these two must be called.
-type Batch struct{}
-
-// Add takes an object and returns its name. See Store.Add.
-func (b *Batch) Add(ctx context.Context, r io.Reader) (digest.Ref, error) {
-	return digest.Ref{}, errors.ErrUnsupported
-}
-
-// Put takes an object of a known name. See Store.Put.
-func (b *Batch) Put(ctx context.Context, ref digest.Ref, r io.Reader) error {
-	return errors.ErrUnsupported
-}
-
-// Commit makes the objects visible and durable. After an error some may be.
-func (b *Batch) Commit(ctx context.Context) error { return errors.ErrUnsupported }
-
-// Discard gives up what was not committed. It may be called after Commit, to no effect.
-func (b *Batch) Discard() {}
-
-// Part is an object that arrives in pieces, in order and over any number of connections and processes. One goroutine
-// uses it.
-type Part struct{}
-
-// Part continues an object where it stopped, or begins it. It waits while another holds it. Of an object that is there
-// already it holds everything. The caller closes it.
-func (s *Store) Part(ctx context.Context, ref digest.Ref) (*Part, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Held is how many bytes from the first on are there: the next byte to write is that at Held.
-func (p *Part) Held() uint64 { return 0 }
-
-// Write appends bytes. Bytes beyond the object's size are refused with a *cas.MismatchError.
-func (p *Part) Write(b []byte) (int, error) { return 0, errors.ErrUnsupported }
-
-// Commit makes the object of the bytes held, as Put does. Where they are another object, everything is forgotten and the
-// error is a *cas.MismatchError. Close is still to be called.
-func (p *Part) Commit(ctx context.Context) error { return errors.ErrUnsupported }
-
-// Close keeps what was written, for the next Part of the same object. After Commit it keeps nothing.
-func (p *Part) Close() error { return nil }
-
-// Pin keeps objects from being evicted, whether they are there yet or not, until release is called; release may be
-// called again. Objects pinned twice are kept until both are released. Pins end with the process.
-func (s *Store) Pin(refs ...digest.Ref) (release func()) { return func() {} }
-
-// Usage is what a store holds.
-type Usage struct {
-	Objects     uint64
-	Bytes       forge.Bytes // of objects
-	Parts       forge.Bytes // of objects that are still arriving
-	Quarantined uint64      // files
-	Pinned      uint64      // different objects pinned, there or not
-	Free        forge.Bytes // on the file system
-	MaxBytes    forge.Bytes // 0: no bound
-	MinFree     forge.Bytes
-}
-
-// Usage counts. It reads every folder's names and sizes.
-func (s *Store) Usage(ctx context.Context) (Usage, error) { return Usage{}, errors.ErrUnsupported }
-
-// Finding is something wrong that Verify came across.
-type Finding struct {
-	Ref  digest.Ref // zero where the name is none
-	Path string     // below the store's folder
-	Err  error      // a *cas.CorruptError, or what is odd about the file
-}
-
-// Report sums up a verification.
-type Report struct {
-	Objects  uint64
-	Bytes    forge.Bytes
-	Findings uint64
-}
-
-// Verify looks at every object: its name and kind, and deep also its bytes. Each finding is told to found; what is damaged
-// goes to quarantine. found may be nil; its error ends the work.
-func (s *Store) Verify(ctx context.Context, deep bool, found func(Finding) error) (Report, error) {
-	return Report{}, errors.ErrUnsupported
+	var fault error
+	missing := cas.Distinct(refs, func(ref digest.Ref) bool {
+		if fault != nil || ctx.Err() != nil {
+			return false
+		}
+		there, err := s.have(ref)
+		fault = err
+		return !there
+	})
+	if fault == nil && ctx.Err() != nil {
+		fault = context.Cause(ctx)
+	}
+	if fault != nil {
+		return nil, fault
+	}
+	return missing, nil
 }

@@ -1,0 +1,98 @@
+package disk
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	osdisk "github.com/forgeyard/forgeyard/internal/disk"
+)
+
+// files is what a store asks of its file system. Each method is one step: tests let it fail, or let everything end before
+// or after it.
+type files interface {
+	create(path string) (file, error) // a new file, for writing only, 0444 from the start
+	resume(path string) (file, error) // a file of the owner's, made if it is not there
+	open(path string) (file, error)   // for reading
+	stat(path string) (os.FileInfo, error)
+	list(path string) ([]os.DirEntry, error)
+	rename(from, to string) error
+	remove(path string) error
+	mkdir(path string) error // there already is no error
+	touch(path string, now time.Time) error
+	syncFile(path string) error
+	syncFolder(path string) error
+	syncAll(path string) error // the whole file system of path; errors.ErrUnsupported where there is no such call
+	free(path string) (uint64, error)
+}
+
+// file is an open file.
+type file interface {
+	io.ReadWriteCloser
+	io.Seeker
+	Truncate(size int64) error
+	Chmod(mode os.FileMode) error
+	Sync() error
+	Stat() (os.FileInfo, error)
+	osFile() *os.File
+}
+
+// system is the file system of this machine.
+type system struct{}
+
+type systemFile struct{ *os.File }
+
+func (f systemFile) osFile() *os.File { return f.File }
+
+func (system) create(path string) (file, error) {
+	return wrap(os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444))
+}
+
+func (system) resume(path string) (file, error) {
+	return wrap(os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600))
+}
+
+func (system) open(path string) (file, error) { return wrap(os.Open(path)) }
+
+// wrap keeps a nil *os.File from becoming a file that is not nil.
+func wrap(f *os.File, err error) (file, error) {
+	if err != nil {
+		return nil, err
+	}
+	return systemFile{f}, nil
+}
+
+func (system) stat(path string) (os.FileInfo, error)   { return os.Lstat(path) }
+func (system) list(path string) ([]os.DirEntry, error) { return os.ReadDir(path) }
+func (system) rename(from, to string) error            { return os.Rename(from, to) }
+func (system) remove(path string) error                { return os.Remove(path) }
+func (system) touch(path string, now time.Time) error  { return os.Chtimes(path, now, now) }
+func (system) syncFolder(path string) error            { return osdisk.SyncFolder(path) }
+func (system) syncAll(path string) error               { return syncAll(path) }
+func (system) free(path string) (uint64, error)        { return free(path) }
+
+func (system) mkdir(path string) error {
+	if err := os.Mkdir(path, 0o700); !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+func (system) syncFile(path string) error {
+	f, err := openToSync(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// layout names the files of a store.
+type layout struct{ dir string }
+
+func (l layout) lock() string       { return filepath.Join(l.dir, "lock") }
+func (l layout) objects() string    { return filepath.Join(l.dir, "b3") }
+func (l layout) temps() string      { return filepath.Join(l.dir, "tmp") }
+func (l layout) parts() string      { return filepath.Join(l.dir, "parts") }
+func (l layout) quarantine() string { return filepath.Join(l.dir, "quarantine") }

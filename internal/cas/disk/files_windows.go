@@ -1,0 +1,35 @@
+package disk
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// openToSync opens for writing, which Windows wants of whoever flushes. Objects are read-only there by attribute, so that
+// is lifted for the moment; nobody sees them before they have their names.
+func openToSync(path string) (*os.File, error) {
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	return f, errors.Join(err, os.Chmod(path, 0o444))
+}
+
+func free(path string) (uint64, error) {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return 0, err
+	}
+	var available uint64
+	if err := windows.GetDiskFreeSpaceEx(name, &available, nil, nil); err != nil {
+		return 0, &os.PathError{Op: "free space", Path: path, Err: err}
+	}
+	return available, nil
+}
+
+// full reports whether an error says that the disk has no room.
+func full(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
+}

@@ -1,0 +1,100 @@
+package treecache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/cas/tree"
+	"github.com/forgeyard/forgeyard/internal/digest"
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// cloneFrom is the size from which a file is cloned where the file system can: of smaller ones the data is the cheap part.
+const cloneFrom = 1 << 20
+
+// bufferSize is what a file is read in at once.
+const bufferSize = 128 << 10
+
+// buffers are for files on their way.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// Materialise makes a tree from the objects in src, in a folder that is there and empty, as Acquire would. After an error
+// something may be left in it.
+func Materialise(ctx context.Context, dir string, ref forge.TreeRef, src cas.Source) error {
+	to, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("make tree %v: %w", ref.Root, err)
+	}
+	able, err := probe(to)
+	if err == nil {
+		err = compatible(ctx, src, ref, able)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("make tree %v in %s: %w", ref.Root, dir, err), to.Close())
+	}
+	if err := materialise(ctx, to, ref, src, shared); err != nil {
+		return fmt.Errorf("make tree %v in %s: %w", ref.Root, dir, err)
+	}
+	return nil
+}
+
+// materialise writes a tree into a folder, which it closes.
+func materialise(ctx context.Context, to *os.Root, ref forge.TreeRef, src cas.Source, s style) error {
+	o := &objects{src: src}
+	return write(ctx, to, nil, s, o.fill, func(ctx context.Context, w *writer) error {
+		return cas.Walk(ctx, src, ref, func(at string, e tree.Entry) error {
+			return w.add(ctx, at, name{e.Name, e.Kind, e.Executable, e.Target, e.Ref})
+		})
+	})
+}
+
+// objects fills files from a store.
+type objects struct {
+	src     cas.Source
+	noClone atomic.Bool // it was tried in vain
+}
+
+// fill writes the bytes of an object, and has then seen all of them and their digest.
+func (o *objects) fill(ctx context.Context, _ *os.Root, n name, to *os.File) (executable bool, err error) {
+	r, err := o.src.Open(ctx, n.ref)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if o.cloned(n.ref, r, to) {
+		return n.executable, pour(io.Discard, r)
+	}
+	return n.executable, pour(to, r)
+}
+
+// cloned shares the object's bytes with the file, where object and file system are made for that. What was cloned is still
+// to be read.
+func (o *objects) cloned(ref digest.Ref, r io.Reader, to *os.File) bool {
+	f, ok := r.(cas.Filer)
+	if !ok || ref.Bytes < cloneFrom || o.noClone.Load() {
+		return false
+	}
+	if err := clone(to, f.File()); err != nil {
+		o.noClone.Store(true)
+		return false
+	}
+	return true
+}
+
+// pour copies everything.
+func pour(to io.Writer, from io.Reader) error {
+	if w, ok := from.(io.WriterTo); ok {
+		_, err := w.WriteTo(to)
+		return err
+	}
+	buffer := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buffer)
+	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buffer[:]) // without the shortcuts, which bring buffers of their own
+	return err
+}

@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// cleanForm counts the forms in which Clean has written repositories: another form is another key.
+const cleanForm = 1
+
 // Bounds of a clean repository.
 const (
 	maxHistory    = 10_000   // commits, the newest ones
@@ -352,4 +355,21 @@ func (c *clean) refs() string {
 		}
 	}
 	return text.String()
+}
+
+// CleanKey is what Clean depends on in this clone: equal keys mean equal repositories.
+func (r *Repo) CleanKey(ctx context.Context) ([]byte, error) {
+	sha, err := r.SHA(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := r.output(ctx, "for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
+	if err != nil {
+		return nil, err
+	}
+	shallow, err := os.ReadFile(filepath.Join(r.Common, "shallow"))
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "%d\n%s\n%s\n%s", cleanForm, sha, tags, shallow), nil
 }

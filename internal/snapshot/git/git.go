@@ -52,11 +52,15 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	verb := e.Args[0]
+	for i := 0; verb == "-c" && i+2 < len(e.Args); i += 2 {
+		verb = e.Args[i+2]
+	}
 	text := strings.TrimSpace(e.Text)
 	if text == "" {
-		return fmt.Sprintf("git %s in %s: %v", e.Args[0], e.Dir, e.Err)
+		return fmt.Sprintf("git %s in %s: %v", verb, e.Dir, e.Err)
 	}
-	return fmt.Sprintf("git %s in %s: %v: %s", e.Args[0], e.Dir, e.Err, text)
+	return fmt.Sprintf("git %s in %s: %v: %s", verb, e.Dir, e.Err, text)
 }
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -3,12 +3,15 @@ package git
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/forgeyard/forgeyard/internal/disk"
 )
 
 // maxText bounds each text of a commit that is kept, in bytes.
@@ -108,8 +111,35 @@ func (r *Repo) tagsAtHead(ctx context.Context) ([]string, error) {
 }
 
 // Dirty reports whether tracked files differ from the commit that is checked out. What the index hides (assume-unchanged,
-// skip-worktree) stays hidden, and a submodule counts by its commit alone.
+// skip-worktree) stays hidden, and a submodule counts by its commit alone. The programs by which a repository's settings
+// convert files run only where the repository belongs to the user who asks.
 func (r *Repo) Dirty(ctx context.Context) (bool, error) {
-	out, err := r.output(ctx, "status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames")
+	args := []string{"status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames"}
+	info, err := os.Stat(r.Top)
+	if err == nil && !disk.Ours(info) {
+		var off []string
+		off, err = r.filtersOff(ctx)
+		args = append(off, args...)
+	}
+	if err != nil {
+		return false, err
+	}
+	out, err := r.output(ctx, args...)
 	return len(out) > 0, err
+}
+
+// filtersOff are arguments that turn off every program that would convert files.
+func (r *Repo) filtersOff(ctx context.Context) (args []string, err error) {
+	out, err := r.output(ctx, "config", "-z", "--includes", "--name-only", "--get-regexp", `^filter\..*\.(clean|process|required)$`)
+	if err != nil && !exited(err, 1) { // 1: none
+		return nil, err
+	}
+	for key := range records(out) {
+		value := ""
+		if strings.HasSuffix(key, ".required") {
+			value = "false"
+		}
+		args = append(args, "-c", key+"="+value)
+	}
+	return args, nil
 }

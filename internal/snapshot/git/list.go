@@ -12,11 +12,12 @@ import (
 
 // Listed is one path of a repository's source.
 type Listed struct {
-	Path      string // from the top, with slashes; bytes as git has them
-	Untracked bool   // not in the index, and not ignored
-	Sparse    bool   // in the index, but not wanted on disk
-	Submodule bool   // a commit of another repository, whose files may be there
-	Nested    bool   // a repository that stands there without being a submodule
+	Path       string // from the top, with slashes; bytes as git has them
+	Executable bool   // by the index
+	Untracked  bool   // not in the index, and not ignored
+	Sparse     bool   // in the index, but not wanted on disk
+	Submodule  bool   // a commit of another repository, whose files may be there
+	Nested     bool   // a repository that stands there without being a submodule
 }
 
 // List returns what belongs to the source, sorted by path, each path once: what is in the index, whether or not it is on disk,
@@ -47,7 +48,9 @@ func (r *Repo) tracked(ctx context.Context) ([]Listed, error) {
 		if !ok || len(fields) != 4 {
 			return nil, fmt.Errorf("git ls-files says %q", line)
 		}
-		listed = append(listed, Listed{Path: path, Sparse: fields[0] == "S", Submodule: fields[1] == "160000"})
+		listed = append(listed, Listed{
+			Path: path, Executable: fields[1] == "100755", Sparse: fields[0] == "S", Submodule: fields[1] == "160000",
+		})
 	}
 	return listed, nil
 }
@@ -93,4 +96,13 @@ func (r *Repo) Ignored(ctx context.Context, folders []string) (map[string]bool, 
 		ignored[strings.TrimSuffix(path, "/")] = true
 	}
 	return ignored, nil
+}
+
+// TrustsModes reports whether the executable bits on disk are what counts, and not those in the index.
+func (r *Repo) TrustsModes(ctx context.Context) (bool, error) {
+	out, err := r.output(ctx, "config", "--type=bool", "--get", "core.fileMode")
+	if exited(err, 1) { // not set
+		return true, nil
+	}
+	return string(out) == "true\n", err
 }

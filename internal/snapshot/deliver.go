@@ -1,0 +1,158 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/cas/tree"
+	"github.com/forgeyard/forgeyard/internal/digest"
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
+
+// deliver gives the sink what it lacks of the tree: files first, then folders from the bottom up, so that no tree stands there
+// before what it names. The error is a *ChangedError where a file was not what it had been any more.
+func (t *taking) deliver(ctx context.Context, root forge.TreeRef) error {
+	if holder, ok := t.sink.(TreeHolder); ok {
+		if has, err := holder.HasTree(ctx, root); has || err != nil {
+			return err
+		}
+	}
+	files, folders := t.index.refs()
+	src := &worktree{root: t.root, index: t.index}
+	for _, refs := range [][]digest.Ref{files, folders} {
+		missing, err := t.sink.Missing(ctx, refs)
+		if err != nil {
+			return err
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		src.know(missing)
+		if err := cas.Copy(ctx, t.sink, src, missing); err != nil {
+			return t.moved(src, err)
+		}
+	}
+	return nil
+}
+
+// moved makes a *ChangedError of an error that comes from a file that changed.
+func (t *taking) moved(src *worktree, err error) error {
+	changed := src.findings.err(t.dir)
+	if changed == nil {
+		return err
+	}
+	var c *ChangedError
+	if errors.As(changed, &c) {
+		t.index.forget(c.Paths)
+	}
+	return changed
+}
+
+// refs are the objects of the tree, folders below before those above.
+func (x *index) refs() (files, folders []digest.Ref) {
+	files = make([]digest.Ref, 0, x.size())
+	for i := len(x.folders) - 1; i >= 0; i-- {
+		f := &x.folders[i]
+		for j := range f.entries {
+			if f.entries[j].kind == file {
+				files = append(files, f.entries[j].ref)
+			}
+		}
+		if !f.ref.IsZero() {
+			folders = append(folders, f.ref)
+		}
+	}
+	return files, folders
+}
+
+// worktree gives objects out of the folder on disk. It notes which files were not the object that they had been.
+type worktree struct {
+	root  *os.Root
+	index *index
+
+	files    map[digest.Ref]string // to a path
+	folders  map[digest.Ref]int    // to its place in the index
+	below    [][]int               // the folders in each
+	findings findings
+}
+
+// know looks up where these objects are.
+func (w *worktree) know(refs []digest.Ref) {
+	wanted := make(map[digest.Ref]bool, len(refs))
+	for _, ref := range refs {
+		wanted[ref] = true
+	}
+	w.files, w.folders, w.below = map[digest.Ref]string{}, map[digest.Ref]int{}, w.index.below()
+	for i := range w.index.folders {
+		f := &w.index.folders[i]
+		if wanted[f.ref] {
+			w.folders[f.ref] = i
+		}
+		for j := range f.entries {
+			if e := &f.entries[j]; e.kind == file && wanted[e.ref] {
+				w.files[e.ref] = join(f.path, e.name)
+			}
+		}
+	}
+}
+
+func join(dir, name string) string {
+	if dir == "" {
+		return name
+	}
+	return dir + "/" + name
+}
+
+// Open gives the bytes of an object of the source, and checks them.
+func (w *worktree) Open(_ context.Context, ref digest.Ref) (io.ReadCloser, error) {
+	if i, ok := w.folders[ref]; ok {
+		encoded, err := tree.Encode(w.index.nodes(i, w.below[i]))
+		return cas.Check(ref, io.NopCloser(bytes.NewReader(encoded)), "the index"), err
+	}
+	at, ok := w.files[ref]
+	if !ok {
+		return nil, cas.ErrNotFound
+	}
+	f, err := w.root.OpenFile(filepath.FromSlash(at), openFlags, 0)
+	if err != nil {
+		return nil, w.failed(at, err)
+	}
+	if s, err := stampOfFile(f); err != nil || !s.is(typeFile) {
+		return nil, errors.Join(w.failed(at, errors.Join(err, os.ErrNotExist)), f.Close())
+	}
+	return &fileReader{cas.Check(ref, f, w.root.Name()), w, at}, nil
+}
+
+// failed notes that a file cannot be read any more.
+func (w *worktree) failed(at string, err error) error {
+	if os.IsNotExist(err) || errors.Is(err, os.ErrNotExist) {
+		w.findings.change(at)
+	} else {
+		w.findings.refuse(at, reason(err))
+	}
+	return err
+}
+
+// fileReader reads one file of the source.
+type fileReader struct {
+	io.ReadCloser
+	from *worktree
+	path string
+}
+
+func (r *fileReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	var corrupt *cas.CorruptError
+	switch {
+	case errors.As(err, &corrupt):
+		r.from.findings.change(r.path)
+	case err != nil && err != io.EOF:
+		r.from.findings.refuse(r.path, reason(err))
+	}
+	return n, err
+}

@@ -10,6 +10,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
@@ -88,6 +89,9 @@ type Workload interface {
 	Done() <-chan struct{}
 	// Outcome says how it ended. It may be called once Done is closed.
 	Outcome() Outcome
+	// Files opens what the workload has left below forge.WorkRoot, its inputs with what it has changed of them. It may be
+	// called once Done is closed and until Close is called. The caller closes the root, before Close.
+	Files() (*os.Root, error)
 	// Close gives back what the workload holds. It kills what still runs, and waits for Done.
 	Close() error
 }

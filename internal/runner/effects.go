@@ -250,8 +250,8 @@ func (r reporter) Ended(id forge.AttemptID, o executor.Outcome) {
 	r.a.post(core.WorkloadEnded{Attempt: id, Result: o.Result, StopSeen: o.StopSeen, Bitten: o.Bitten})
 }
 
-func (r reporter) Delivered(id forge.AttemptID, capture forge.Class, seal forge.LogSeal) {
-	r.a.post(core.Delivered{Attempt: id, Capture: capture, Log: seal})
+func (r reporter) Delivered(id forge.AttemptID, outputs []forge.OutputRef, capture forge.Class, seal forge.LogSeal) {
+	r.a.post(core.Delivered{Attempt: id, Outputs: outputs, Capture: capture, Log: seal})
 }
 
 func (r reporter) CleanedUp(id forge.AttemptID, err error) { r.a.cleanedUp(id, err) }

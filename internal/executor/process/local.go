@@ -22,6 +22,7 @@ type local struct {
 	e       *Executor
 	out     executor.Output
 	attempt forge.AttemptID
+	folder  string
 	in      chan keeper.Request
 	said    chan keeper.Report
 	started chan error
@@ -48,7 +49,7 @@ func (e *Executor) prepareLocal(ctx context.Context, order executor.Order) (exec
 		return nil, &executor.SetupError{Class: forge.SandboxSetup, Err: err}
 	}
 	w := &local{
-		e: e, out: order.Output, attempt: order.Context.Attempt, in: make(chan keeper.Request),
+		e: e, out: order.Output, attempt: order.Context.Attempt, folder: order.Folder, in: make(chan keeper.Request),
 		said: make(chan keeper.Report, 5*len(p.Steps)+8), started: make(chan error, 1), over: make(chan struct{}), done: make(chan struct{}),
 	}
 	if w.members, err = newMembers(w.read); err != nil {
@@ -177,6 +178,9 @@ func (w *local) Done() <-chan struct{} { return w.done }
 
 // Outcome says how it ended.
 func (w *local) Outcome() executor.Outcome { return w.outcome }
+
+// Files implements executor.Workload.
+func (w *local) Files() (*os.Root, error) { return os.OpenRoot(w.folder) }
 
 // Close kills what still runs, and waits.
 func (w *local) Close() error {

@@ -1,16 +1,16 @@
 // Package attempt carries out one attempt on this machine: workspace, executor, log, clean-up, in the order in which the
 // agent's core asks for them.
 //
-//	New ─▶ Run: workspace ─▶ executor.Prepare ─▶ Prepared
+//	New ─▶ Run: workspace ─▶ inputs ─▶ executor.Prepare ─▶ Prepared
 //	                         Start: secrets ─▶ executor.Start ─▶ Started ─▶ … ─▶ Ended
-//	                         Deliver: seal the log ─▶ Delivered
+//	                         Deliver: outputs ─▶ seal the log ─▶ Delivered
 //	                         CleanUp: spool, workspace ─▶ CleanedUp
 //
 // It decides nothing about leases: whether something may start, how long it may live and what its end means is said by
-// the core, and once more by the watchdog of the workload itself. It moves no objects; a spec that needs that is refused
-// before (forge.Admission.NoObjects).
+// the core, and once more by the watchdog of the workload itself.
 //
-// Run is the one goroutine that walks this way. Its owner calls the other methods, none of which waits.
+// Run is the one goroutine that walks this way; it has another one while outputs are delivered, and joins it. Its owner calls the
+// other methods, none of which waits.
 package attempt
 
 import (
@@ -36,7 +36,8 @@ type Config struct {
 
 	Executor   executor.Executor
 	Workspaces *workspace.Root
-	SpoolDir   string // of this attempt alone
+	Objects    Objects // nil: a spec with inputs or outputs fails
+	SpoolDir   string  // of this attempt alone
 	Spool      logspool.Config
 	Env        []forge.EnvVar // besides those that New adds
 	// Secrets fetches the values just before the first step. It is not called where the spec names none. The values belong to
@@ -53,7 +54,7 @@ type Reporter interface {
 	Prepared(id forge.AttemptID)
 	Started(id forge.AttemptID)
 	Ended(id forge.AttemptID, o executor.Outcome)
-	Delivered(id forge.AttemptID, capture forge.Class, seal forge.LogSeal)
+	Delivered(id forge.AttemptID, outputs []forge.OutputRef, capture forge.Class, seal forge.LogSeal)
 	// CleanedUp says that no process is left. err names what could not be removed from the disk; a sweep may do it later.
 	CleanedUp(id forge.AttemptID, err error)
 }
@@ -64,6 +65,10 @@ type Attempt struct {
 	spool    *logspool.Spool // nil where it could not be made
 	spoolErr error
 	out      *output
+
+	releases []func()         // of inputs; Run's, like the next two
+	outcome  executor.Outcome // once the workload has ended
+	started  bool             // a step may have run
 
 	ready   context.Context // until the first step runs, or is not wanted any more
 	unready context.CancelCauseFunc
@@ -159,7 +164,7 @@ func (a *Attempt) end(cause error, note func(), pass func(executor.Workload)) {
 	}
 }
 
-// Deliver asks for the end of the log. There are no outputs to deliver.
+// Deliver asks for the outputs and the end of the log.
 func (a *Attempt) Deliver() { a.once.deliver.Do(func() { close(a.deliver) }) }
 
 // CleanUp asks for the end of everything.
@@ -170,9 +175,9 @@ func (a *Attempt) CleanUp() { a.once.clean.Do(func() { close(a.clean) }) }
 func (a *Attempt) Run(ctx context.Context) {
 	defer a.unready(nil)
 	id := a.cfg.Context.Attempt
-	outcome := a.work(ctx)
+	a.outcome = a.work(ctx)
 	if ctx.Err() == nil {
-		a.cfg.Reporter.Ended(id, outcome)
+		a.cfg.Reporter.Ended(id, a.outcome)
 		a.finish(ctx)
 	}
 	if ctx.Err() != nil {
@@ -186,6 +191,7 @@ func (a *Attempt) leave() {
 	if a.workload != nil {
 		errs = append(errs, a.workload.Close())
 	}
+	a.releaseInputs()
 	if a.spool != nil {
 		errs = append(errs, a.spool.Close())
 	}
@@ -194,19 +200,26 @@ func (a *Attempt) leave() {
 	}
 }
 
-// finish does what comes after the workload.
+// finish does what comes after the workload. A delivery that is not wanted any more is given up.
 func (a *Attempt) finish(ctx context.Context) {
 	id := a.cfg.Context.Attempt
-	deliver := a.deliver
+	var delivering sync.WaitGroup
+	deliver, delivered := a.deliver, make(chan delivery, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer delivering.Wait()
+	defer cancel()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-deliver:
 			deliver = nil
-			capture, seal := a.seal()
-			a.cfg.Reporter.Delivered(id, capture, seal)
+			delivering.Go(func() { delivered <- a.deliverAll(ctx) })
+		case d := <-delivered:
+			a.cfg.Reporter.Delivered(id, d.outputs, d.capture, d.seal)
 		case <-a.clean:
+			cancel()
+			delivering.Wait()
 			a.cfg.Reporter.CleanedUp(id, a.remove())
 			return
 		}
@@ -232,6 +245,7 @@ func (a *Attempt) remove() error {
 	if a.workload != nil {
 		errs = append(errs, a.workload.Close())
 	}
+	a.releaseInputs()
 	if a.spool != nil {
 		errs = append(errs, a.spool.Remove())
 	}

@@ -30,6 +30,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type told struct {
 	what    string
 	outcome executor.Outcome
+	outputs []forge.OutputRef
 	capture forge.Class
 	seal    forge.LogSeal
 	err     error
@@ -42,8 +43,8 @@ func (r reports) Prepared(forge.AttemptID)                    { r <- told{what: 
 func (r reports) Started(forge.AttemptID)                     { r <- told{what: "started"} }
 func (r reports) Ended(_ forge.AttemptID, o executor.Outcome) { r <- told{what: "ended", outcome: o} }
 
-func (r reports) Delivered(_ forge.AttemptID, capture forge.Class, seal forge.LogSeal) {
-	r <- told{what: "delivered", capture: capture, seal: seal}
+func (r reports) Delivered(_ forge.AttemptID, outputs []forge.OutputRef, capture forge.Class, seal forge.LogSeal) {
+	r <- told{what: "delivered", outputs: outputs, capture: capture, seal: seal}
 }
 func (r reports) CleanedUp(_ forge.AttemptID, err error) { r <- told{what: "cleaned up", err: err} }
 

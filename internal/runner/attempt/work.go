@@ -59,11 +59,15 @@ func (a *Attempt) prepare(ctx context.Context) (executor.Workload, error) {
 	if err != nil {
 		return nil, err
 	}
+	inputs, err := a.inputs(ctx)
+	if err != nil {
+		return nil, err
+	}
 	a.mu.Lock()
 	deadline := a.deadline
 	a.mu.Unlock()
 	return a.cfg.Executor.Prepare(ctx, executor.Order{
-		Context: a.cfg.Context, Spec: a.cfg.Spec, Folder: folder, Env: a.env(), Policy: a.cfg.Policy, Deadline: deadline, Output: a.out,
+		Context: a.cfg.Context, Spec: a.cfg.Spec, Folder: folder, Inputs: inputs, Env: a.env(), Policy: a.cfg.Policy, Deadline: deadline, Output: a.out,
 	})
 }
 
@@ -114,6 +118,7 @@ func (a *Attempt) release(ctx context.Context, w executor.Workload) *forge.Resul
 		result := a.failure(ctx, forge.InputFetch)
 		return &result
 	}
+	a.started = true
 	err = w.Start(secrets)
 	for _, s := range secrets {
 		s.Value.Zero()

@@ -8,6 +8,7 @@ package runnertest
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 
 	"github.com/forgeyard/forgeyard/internal/executor"
@@ -194,6 +195,9 @@ func (w *workload) Outcome() executor.Outcome {
 	defer w.mu.Unlock()
 	return w.outcome
 }
+
+// Files implements executor.Workload.
+func (w *workload) Files() (*os.Root, error) { return os.OpenRoot(w.order.Folder) }
 
 // Close implements executor.Workload.
 func (w *workload) Close() error {

@@ -156,7 +156,7 @@ func (a *Agent) killLeftovers() {
 	}
 	a.noteExecutor(nil)
 	a.post(core.LeftoversKilled{})
-	if _, err := a.sweep(); err != nil {
+	if _, err := a.sweep(); err != nil && a.life.Err() == nil {
 		a.cfg.Log.Warn("not everything that earlier attempts left was removed", telemetry.KeyError, err)
 	}
 }
@@ -179,7 +179,7 @@ func (a *Agent) sweep() (removed int, err error) {
 		_, held := a.kept[id]
 		return held
 	}
-	removed, err = a.work.Sweep(keep)
+	removed, err = a.work.Sweep(a.life, keep)
 	dir := filepath.Join(a.folder.Path(), spoolName)
 	entries, listErr := os.ReadDir(dir)
 	if listErr != nil && !errors.Is(listErr, os.ErrNotExist) {
@@ -193,6 +193,13 @@ func (a *Agent) sweep() (removed int, err error) {
 	}
 	a.noteCleanUp(err)
 	return removed, err
+}
+
+// notRemoved hears of a workspace that is out of the way and cannot be removed. It says nothing about the attempt, whose result
+// stands (07§96).
+func (a *Agent) notRemoved(err error) {
+	a.cfg.Log.Warn("a workspace was not removed whole; the sweeper tries again", telemetry.KeyError, err)
+	a.noteCleanUp(err)
 }
 
 // endLogs gives up every stream of an attempt that is over.

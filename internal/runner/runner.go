@@ -157,7 +157,7 @@ func (a *Agent) machine() (err error) {
 	if err != nil {
 		return fmt.Errorf("prepare the executors: %w", err)
 	}
-	if a.work, err = workspace.Open(filepath.Join(path, workName)); err != nil {
+	if a.work, err = workspace.Open(filepath.Join(path, workName), workspace.Options{Failed: a.notRemoved}); err != nil {
 		return err
 	}
 	a.host = &capability.Host{

@@ -174,6 +174,7 @@ func (r *running) untilIdle() {
 			r.yard.t.Fatalf("the agent still holds %+v", s.Attempts)
 		}
 	}
+	r.yard.must(r.work.Idle(r.yard.t.Context()))
 }
 
 func (y *yard) nothingLeft() {

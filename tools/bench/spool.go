@@ -73,7 +73,7 @@ func newSpoolYard(c child) (*spoolYard, error) {
 	if y.executor, err = process.New(process.Config{State: filepath.Join(folder, "state")}); err != nil {
 		return nil, err
 	}
-	y.root, err = workspace.Open(filepath.Join(folder, "work"))
+	y.root, err = workspace.Open(filepath.Join(folder, "work"), workspace.Options{})
 	return y, err
 }
 

@@ -69,6 +69,7 @@ type story struct {
 	machine *runnertest.Machine
 	cancel  context.CancelFunc
 	ended   chan struct{}
+	root    *workspace.Root
 	work    string
 	spool   string
 }
@@ -76,13 +77,13 @@ type story struct {
 func begin(t *testing.T, machine *runnertest.Machine, edit func(*attempt.Config)) *story {
 	t.Helper()
 	dir := t.TempDir()
-	root, err := workspace.Open(filepath.Join(dir, "work"))
+	root, err := workspace.Open(filepath.Join(dir, "work"), workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	spec := forge.DefaultJobSpec()
 	spec.Job = "build"
-	s := &story{reports: make(reports, 16), machine: machine, ended: make(chan struct{}), work: filepath.Join(dir, "work"), spool: filepath.Join(dir, "spool")}
+	s := &story{reports: make(reports, 16), machine: machine, ended: make(chan struct{}), root: root, work: filepath.Join(dir, "work"), spool: filepath.Join(dir, "spool")}
 	cfg := attempt.Config{
 		Context: forge.AttemptContext{
 			Job: ident.New[forge.JobID](), Attempt: ident.New[forge.AttemptID](), Lease: ident.New[forge.LeaseID](),
@@ -140,6 +141,9 @@ func (s *story) end(t *testing.T) {
 		t.Error(got.err)
 	}
 	<-s.ended
+	if err := s.root.Idle(t.Context()); err != nil {
+		t.Error(err)
+	}
 	for _, dir := range []string{s.work, s.spool} {
 		if left, err := os.ReadDir(dir); len(left) != 0 || err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("left in %s: %v, %v", filepath.Base(dir), left, err)

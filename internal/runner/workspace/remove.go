@@ -13,8 +13,10 @@ import (
 // Bounds of what a removal takes, whatever a workload has left. os.RemoveAll has none: it holds a file open and goes one call
 // deeper for each level, so that a deep tree takes every descriptor of the agent, and in the end its stack.
 const (
-	maxDepth = 64   // levels that are entered at once, with an open folder each
-	maxNames = 1024 // that are kept of a folder at a time
+	maxDepth  = 64   // levels that are entered at once, with an open folder each
+	maxNames  = 1024 // that are kept of a folder at a time
+	maxMounts = 16   // on one entry
+	maxPasses = 16   // through one folder, of which the last finds nothing: more and somebody is writing there
 )
 
 // removal takes one tree away. What lies deeper than maxDepth is put aside, for the next one.
@@ -24,97 +26,166 @@ type removal struct {
 	moved int    // entries in it
 }
 
-// remove removes a tree.
-func (r *Root) remove(name string) error {
-	for name != "" {
-		v := removal{Root: r}
-		if err := v.clear(r.root, name, name, 0); err != nil {
-			return err
-		}
-		name = v.aside
-	}
-	return nil
+// folder is an open folder: its names are resolved in it, and listed.
+type folder struct {
+	*os.Root
+	dir *os.File
 }
 
-// clear removes an entry of a folder and all that is in it, which it makes changeable where it must. at is its path from
-// the top. Links are removed, never followed.
-func (v *removal) clear(in *os.Root, name, at string, depth int) error {
-	first := in.Remove(name)
-	if first == nil || errors.Is(first, fs.ErrNotExist) {
+// openFolder opens a folder and nothing else, which the dot behind its name says: to open a pipe could take for ever.
+func openFolder(in *os.Root, name string) (*folder, error) {
+	root, err := in.OpenRoot(name + "/.")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &folder{Root: root, dir: dir}, nil
+}
+
+// Close gives both back.
+func (f *folder) Close() error { return errors.Join(f.dir.Close(), f.Root.Close()) }
+
+// remove removes a tree.
+func (r *Root) remove(name string) error {
+	top, err := openFolder(r.root, ".")
+	if err != nil {
+		return err
+	}
+	for name != "" && err == nil {
+		v := removal{Root: r}
+		err = v.clear(top, name, name, 0)
+		name = v.aside
+	}
+	return errors.Join(err, top.Close())
+}
+
+// clear removes an entry of a folder and all that is in it. at is its path from the top. Links are removed, never followed.
+// What keeps an entry from being changed is taken away, but only after a try: it is rare, and costs as much to look at.
+func (v *removal) clear(in *folder, name, at string, depth int) error {
+	if v.stopped() {
+		return errStopped
+	}
+	err := in.Remove(name)
+	for range maxMounts {
+		if !busy(err) || unmount(in, name) != nil {
+			break
+		}
+		err = in.Remove(name)
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	info, err := in.Lstat(name)
+	info, statErr := in.Lstat(name)
 	switch {
-	case err != nil:
-		return err
+	case statErr != nil:
+		return statErr
 	case info.IsDir():
-		if err := open(in, name, info); err != nil {
-			return err
-		}
-		if depth == maxDepth {
-			return v.put(at)
-		}
-		if err := v.empty(in, name, at, depth); err != nil {
-			return err
-		}
-	case info.Mode().IsRegular():
-		unlock(in, name)
+		return v.clearFolder(in, name, at, info, depth)
+	case info.Mode().IsRegular() && unlock(in.Root, name):
+		return in.Remove(name)
 	default:
-		return first
+		return err
+	}
+}
+
+// clearFolder empties a folder and removes it. It tries again only where something has changed, since each level does so.
+func (v *removal) clearFolder(in *folder, name, at string, info fs.FileInfo, depth int) error {
+	if info.Mode().Perm()&0o700 != 0o700 {
+		err := in.Chmod(name, 0o700)
+		if err != nil && unlock(in.Root, name) {
+			err = in.Chmod(name, 0o700)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := v.tryFolder(in, name, at, depth)
+	if errors.Is(err, fs.ErrPermission) && unlock(in.Root, name) {
+		err = v.tryFolder(in, name, at, depth)
+	}
+	return err
+}
+
+// tryFolder does so once.
+func (v *removal) tryFolder(in *folder, name, at string, depth int) error {
+	if depth == maxDepth {
+		return v.put(at)
+	}
+	f, err := v.enter(in, name)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(v.empty(f, name, at, depth), f.Close()); err != nil {
+		return err
 	}
 	return in.Remove(name)
 }
 
-// open makes a folder one that can be entered and changed.
-func open(in *os.Root, name string, info fs.FileInfo) error {
-	unlock(in, name)
-	if info.Mode().Perm()&0o700 == 0o700 {
-		return nil
+// enter opens a folder in a folder, once nothing is mounted on it.
+func (v *removal) enter(in *folder, name string) (*folder, error) {
+	for range maxMounts {
+		f, err := openFolder(in.Root, name)
+		if err != nil || !mounted(in, f) {
+			return f, err
+		}
+		if err := errors.Join(f.Close(), unmount(in, name)); err != nil {
+			return nil, err
+		}
 	}
-	return in.Chmod(name, 0o700)
+	return nil, fmt.Errorf("on %s more than %d file systems are mounted", name, maxMounts)
 }
 
-// empty removes what is in a folder.
-func (v *removal) empty(in *os.Root, name, at string, depth int) (err error) {
-	folder, err := in.OpenRoot(name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, folder.Close()) }()
-	for {
-		names, err := some(folder)
-		if err != nil || len(names) == 0 {
+// empty removes what is in a folder. It goes through it until it finds nothing: to begin anew after each part would cost the
+// square of its size, and to go through it once is not promised to find all. What cannot be removed keeps nothing else.
+func (v *removal) empty(f *folder, name, at string, depth int) error {
+	for range maxPasses {
+		found, err := v.pass(f, at, depth)
+		if err != nil || !found {
 			return err
 		}
+		if _, err := f.dir.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s fills up while it is emptied", name)
+}
+
+// pass goes through a folder once. It returns the first of the errors.
+func (v *removal) pass(f *folder, at string, depth int) (found bool, first error) {
+	for {
+		names, err := f.dir.Readdirnames(maxNames)
+		switch {
+		case errors.Is(err, io.EOF):
+			return found, first
+		case err != nil:
+			return found, errors.Join(first, err)
+		}
+		found = true
 		for _, entry := range names {
-			if err := v.clear(folder, entry, path.Join(at, entry), depth+1); err != nil {
-				return err
+			err := v.clear(f, entry, path.Join(at, entry), depth+1)
+			if errors.Is(err, errStopped) {
+				return found, err
+			} else if err != nil && first == nil {
+				first = err
 			}
 		}
 	}
 }
 
-// some lists a part of what is in a folder now; none where there is nothing.
-func some(folder *os.Root) ([]string, error) {
-	dir, err := folder.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	names, err := dir.Readdirnames(maxNames)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return names, errors.Join(err, dir.Close())
-}
-
 // put puts a tree aside.
 func (v *removal) put(at string) error {
-	if v.aside == "" {
+	for v.aside == "" {
 		aside := fmt.Sprintf("%s%d-%d", gonePrefix, os.Getpid(), v.gone.Add(1))
-		if err := v.root.Mkdir(aside, 0o700); err != nil {
+		switch err := v.root.Mkdir(aside, 0o700); {
+		case errors.Is(err, fs.ErrExist): // of an earlier process with our number
+		case err != nil:
 			return err
+		default:
+			v.aside = aside
 		}
-		v.aside = aside
 	}
 	v.moved++
 	return v.root.Rename(at, path.Join(v.aside, strconv.Itoa(v.moved)))

@@ -4,14 +4,19 @@
 //	<root>/.gone-…                                     on its way out
 //
 // A workload may leave anything behind: folders that nobody may enter, files that nobody may change, links to
-// elsewhere. All of it is removed, and nothing outside is touched: every path is resolved within the root. What is to go
-// is renamed first, so that an attempt's name is free at once, and half a folder is never taken for a whole one.
+// elsewhere, trees deeper than a path can say. All of it is removed, and nothing outside is touched: every path is resolved
+// within the root, and what was mounted there is unmounted, not emptied.
 //
-// The package knows nothing of what runs in a folder; whoever removes one has ended that before. It starts no goroutine.
-// Its methods may be called from several at once.
+// What is to go is renamed first, so that an attempt's name is free at once, and half a folder is never taken for a whole
+// one. Then it is removed in the background, one tree after the other, so that the next attempt does not wait for it. What
+// an earlier process has left half removed, Sweep finds by its name and goes on with.
+//
+// The package knows nothing of what runs in a folder; whoever removes one has ended that before. A Root has at most one
+// goroutine, which exists while something waits to be removed; Close joins it. Its methods may be called from several.
 package workspace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +24,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -40,12 +46,30 @@ const gonePrefix = ".gone-"
 type Root struct {
 	path string
 	root *os.Root
+	opts Options
 	gone atomic.Uint64 // numbers what was renamed
+
+	stop    chan struct{} // closed when removing has to end where it is
+	removes sync.WaitGroup
+
+	mu       sync.Mutex
+	queue    []string // names that are on their way out; the first is being removed while removing
+	removing bool     // the goroutine exists
+	closed   bool
+	moved    chan struct{}    // closed, and made anew, when the queue gets shorter, and at the end
+	failed   map[string]error // names that could not be removed, until a sweep tries again
+}
+
+// Options are what a Root is told. The zero value is fine.
+type Options struct {
+	// Failed hears once of each tree that could not be removed, from the goroutine that tried; Sweep tries again. nil: nobody
+	// does, but Sweep.
+	Failed func(err error)
 }
 
 // Open takes a folder as the root, and makes it if it is not there. Close gives it back. Nobody but the agent's user may reach
 // what is in it: a job's files are that user's, and a job may make programs of them that run as their owner.
-func Open(dir string) (*Root, error) {
+func Open(dir string, opts Options) (*Root, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open workspaces: %w", err)
@@ -60,11 +84,11 @@ func Open(dir string) (*Root, error) {
 	if err := root.Chmod(".", 0o700); err != nil {
 		return nil, errors.Join(fmt.Errorf("open workspaces: keep %s from others: %w", dir, err), root.Close())
 	}
-	return &Root{path: dir, root: root}, nil
+	return &Root{
+		path: dir, root: root, opts: opts,
+		stop: make(chan struct{}), moved: make(chan struct{}), failed: map[string]error{},
+	}, nil
 }
-
-// Close gives the root back. Workspaces stay.
-func (r *Root) Close() error { return r.root.Close() }
 
 // Make makes the folder of an attempt, with its parts, and returns its absolute path. It refuses one that is there.
 func (r *Root) Make(attempt forge.AttemptID) (string, error) {
@@ -80,51 +104,64 @@ func (r *Root) Make(attempt forge.AttemptID) (string, error) {
 	return filepath.Join(r.path, name), nil
 }
 
-// Remove removes the folder of an attempt with all that is in it. One that is not there is no error. After an error it may
-// be tried again, as Sweep does.
+// Remove takes the folder of an attempt away with all that is in it: when it returns nothing has that name, and what was
+// there is removed in the background. If too much waits for that already, it waits too. A folder that is not there is no
+// error. After an error it may be tried again, as Sweep does.
 func (r *Root) Remove(attempt forge.AttemptID) error {
 	name := attempt.String()
 	if _, err := r.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := r.discard(name); err != nil {
+	gone, err := r.discard(name)
+	if err != nil {
 		return fmt.Errorf("remove workspace %s: %w", name, err)
+	}
+	if gone != "" {
+		r.enqueue(gone)
+		r.throttle()
 	}
 	return nil
 }
 
-// Sweep removes the workspace of every attempt that keep does not name, and what earlier removals have left. It returns
-// how many there were. Entries that no workspace has made are left alone and named in the error.
-func (r *Root) Sweep(keep func(forge.AttemptID) bool) (removed int, err error) {
+// Sweep takes away the workspace of every attempt that keep does not name, and tries what earlier removals have left. It
+// returns how many there were, once all has been removed or cannot be, or ctx has ended. Entries that no workspace has made
+// are left alone and named in the error, as is what cannot be removed.
+func (r *Root) Sweep(ctx context.Context, keep func(forge.AttemptID) bool) (removed int, err error) {
 	entries, err := fs.ReadDir(r.root.FS(), ".")
 	if err != nil {
 		return 0, fmt.Errorf("sweep workspaces: %w", err)
 	}
 	var errs []error
 	for _, e := range entries {
-		switch attempt, bad := forge.ParseID[forge.AttemptID](e.Name()); {
-		case strings.HasPrefix(e.Name(), gonePrefix):
-			err = r.remove(e.Name())
+		gone := e.Name()
+		attempt, bad := forge.ParseID[forge.AttemptID](e.Name())
+		switch {
+		case strings.HasPrefix(gone, gonePrefix):
 		case bad != nil:
-			err = fmt.Errorf("%s is no workspace; move it elsewhere", e.Name())
+			errs = append(errs, fmt.Errorf("%s is no workspace; move it elsewhere", gone))
+			continue
 		case keep(attempt):
 			continue
 		default:
-			err = r.Remove(attempt)
+			if gone, err = r.discard(gone); err != nil {
+				errs = append(errs, fmt.Errorf("remove workspace %v: %w", attempt, err))
+				continue
+			}
 		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		if gone != "" && r.enqueue(gone) {
+			removed++
 		}
-		removed++
 	}
-	if err := errors.Join(errs...); err != nil {
-		return removed, fmt.Errorf("sweep workspaces: %w", err)
+	errs = append(errs, r.Idle(ctx))
+	failed := r.failures()
+	if err := errors.Join(append(errs, failed...)...); err != nil {
+		return max(0, removed-len(failed)), fmt.Errorf("sweep workspaces: %w", err)
 	}
 	return removed, nil
 }
 
-// Free says how much of the disk below the root is free for us, and how much there is.
+// Free says how much of the disk below the root is free for us, and how much there is. What waits to be removed is not free
+// yet, and nobody is promised it: an attempt that comes too early for it is refused, and the disk is read again soon.
 func (r *Root) Free() (free, total forge.Bytes, err error) {
 	free, total, err = diskSpace(r.path)
 	if err != nil {
@@ -133,17 +170,16 @@ func (r *Root) Free() (free, total forge.Bytes, err error) {
 	return free, total, nil
 }
 
-// discard renames a folder and removes it.
-func (r *Root) discard(name string) error {
+// discard renames a folder to something that is on its way out. It returns nothing if there is none.
+func (r *Root) discard(name string) (string, error) {
 	gone := fmt.Sprintf("%s%s-%d", gonePrefix, name, r.gone.Add(1))
-	if err := r.root.Rename(name, gone); err != nil {
+	err := r.root.Rename(name, gone)
+	if err != nil {
 		unlock(r.root, name) // what must not be changed must not be renamed either
-		switch err := r.root.Rename(name, gone); {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil // somebody else was faster
-		case err != nil:
-			return err
-		}
+		err = r.root.Rename(name, gone)
 	}
-	return r.remove(gone)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil // somebody else was faster
+	}
+	return gone, err
 }

@@ -19,7 +19,7 @@ import (
 func open(t *testing.T) (*workspace.Root, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "work")
-	r, err := workspace.Open(dir)
+	r, err := workspace.Open(dir, workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +41,10 @@ func made(t *testing.T, r *workspace.Root) (forge.AttemptID, string) {
 	return id, path
 }
 
-func nothingLeft(t *testing.T, dir string) {
+// nothingLeft waits for what is being removed.
+func nothingLeft(t *testing.T, r *workspace.Root, dir string) {
 	t.Helper()
+	must(t, r.Idle(t.Context()))
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 0 {
 		t.Errorf("left: %v, %v", entries, err)
@@ -74,7 +76,7 @@ func TestEachAttemptGetsAFreshFolderOfItsOwn(t *testing.T) {
 	}
 	must(t, r.Remove(id))
 	must(t, r.Remove(id)) // again, harmless
-	nothingLeft(t, dir)
+	nothingLeft(t, r, dir)
 }
 
 // TestWhateverAWorkloadLeavesIsRemoved: every trick by itself, each also while a neighbour must stay.
@@ -124,7 +126,7 @@ func TestWhateverAWorkloadLeavesIsRemoved(t *testing.T) {
 				t.Errorf("the neighbour is damaged: %v", err)
 			}
 			must(t, r.Remove(other))
-			nothingLeft(t, dir)
+			nothingLeft(t, r, dir)
 		})
 	}
 }
@@ -136,7 +138,7 @@ func TestNobodyElseReachesWorkspaces(t *testing.T) {
 	}
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o755))
-	r, err := workspace.Open(dir)
+	r, err := workspace.Open(dir, workspace.Options{})
 	must(t, err)
 	must(t, r.Close())
 	info, err := os.Stat(dir)
@@ -161,8 +163,9 @@ func TestADeepTreeTakesFewDescriptors(t *testing.T) {
 		root = next
 	}
 	must(t, root.Close())
+	must(t, r.Remove(id))
 	done, most := make(chan error), 0
-	go func() { done <- r.Remove(id) }()
+	go func() { done <- r.Idle(t.Context()) }()
 	for running := true; running; {
 		select {
 		case err := <-done:
@@ -175,7 +178,7 @@ func TestADeepTreeTakesFewDescriptors(t *testing.T) {
 	if most > open0+200 {
 		t.Errorf("%d descriptors were open, before %d", most, open0)
 	}
-	nothingLeft(t, dir)
+	nothingLeft(t, r, dir)
 }
 
 // descriptors counts those of this process.
@@ -195,7 +198,7 @@ func TestAFolderOfManyFilesIsRemoved(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(path, strconv.Itoa(i)), nil, 0o600))
 	}
 	must(t, r.Remove(id))
-	nothingLeft(t, dir)
+	nothingLeft(t, r, dir)
 }
 
 func TestALinkInAWorkspaceIsRemovedAndNotWhatItNames(t *testing.T) {
@@ -225,7 +228,7 @@ func TestFilesThatNobodyMayChangeAreRemoved(t *testing.T) {
 		t.Skipf("attributes cannot be set here: %v: %s", err, out)
 	}
 	must(t, r.Remove(id))
-	nothingLeft(t, dir)
+	nothingLeft(t, r, dir)
 }
 
 // TestTheSweeperRemovesWhatEarlierProcessesLeft: B40 and 07§245.
@@ -235,7 +238,7 @@ func TestTheSweeperRemovesWhatEarlierProcessesLeft(t *testing.T) {
 	made(t, r)
 	_, half := made(t, r)
 	must(t, os.Rename(half, filepath.Join(dir, ".gone-half"))) // an earlier removal was cut off
-	removed, err := r.Sweep(func(id forge.AttemptID) bool { return id == live })
+	removed, err := r.Sweep(t.Context(), func(id forge.AttemptID) bool { return id == live })
 	must(t, err)
 	if removed != 2 {
 		t.Errorf("%d were removed, want 2", removed)
@@ -250,7 +253,7 @@ func TestTheSweeperLeavesWhatIsNotOurs(t *testing.T) {
 	foreign := filepath.Join(dir, "holiday photos")
 	must(t, os.Mkdir(foreign, 0o700))
 	made(t, r)
-	removed, err := r.Sweep(func(forge.AttemptID) bool { return false })
+	removed, err := r.Sweep(t.Context(), func(forge.AttemptID) bool { return false })
 	if removed != 1 || err == nil || !strings.Contains(err.Error(), "holiday photos") {
 		t.Errorf("removed %d, %v; want 1, and a word about the foreign folder", removed, err)
 	}

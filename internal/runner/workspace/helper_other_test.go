@@ -1,0 +1,5 @@
+//go:build !linux
+
+package workspace_test
+
+var helpers map[string]func()

@@ -66,6 +66,6 @@ func (d *Daemon) audit(p *parts) func(context.Context, enroll.Event) {
 func ownTerms() protocol.Terms {
 	return protocol.Terms{
 		Versions: protocol.OwnTerms().Versions,
-		Features: protocol.FeatureSet{protocol.FeatureLogResume, protocol.FeatureProbe},
+		Features: protocol.FeatureSet{protocol.FeatureLogResume, protocol.FeatureLogZstd, protocol.FeatureProbe},
 	}
 }

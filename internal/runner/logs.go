@@ -45,6 +45,11 @@ type logStream struct {
 	cancel context.CancelFunc
 	acked  chan forge.LogSeq // the latest acknowledgement; has room for one
 	done   chan struct{}
+
+	// Of run. zstd is nil on a plain stream, and plain says that only such a one carries what comes next.
+	zstd   *payloads
+	plain  bool
+	packed []byte
 }
 
 // streamLog begins to send a log, now or once its attempt is prepared.
@@ -189,6 +194,9 @@ func (s *logStream) run(ctx context.Context, from forge.LogSeq) {
 		switch {
 		case err == nil, ctx.Err() != nil, errors.Is(err, logspool.ErrClosed):
 			return
+		case errors.Is(err, errNotZstd):
+			s.plain = true
+			continue
 		case wasReset && reset.Code.Retry() == protocol.ResetNever:
 			log.Warn("the daemon takes no more of this log", telemetry.KeyReason, reset.Code.String())
 			return
@@ -233,10 +241,7 @@ func (f *flight) ack(next forge.LogSeq) {
 
 // send sends frames on one stream. It returns the first frame that is not acknowledged, and nil once there is none left.
 func (s *logStream) send(ctx context.Context, from forge.LogSeq) (acked forge.LogSeq, err error) {
-	tuple := s.t.Context()
-	stream, err := s.conn.link.OpenSend(ctx, protocol.StreamLog, &logv1.StreamHeaderV1{
-		Attempt: tuple.Attempt.ULID, Lease: tuple.Lease.ULID, First: uint64(from), Encoding: logv1.EncodingPlain,
-	})
+	stream, err := s.open(ctx, from)
 	if err != nil {
 		return from, err
 	}
@@ -257,11 +262,32 @@ func (s *logStream) send(ctx context.Context, from forge.LogSeq) (acked forge.Lo
 		if err == nil {
 			err = s.write(stream, frames, &sent)
 		}
+		if errors.Is(err, errNotZstd) {
+			if lost := s.drain(ctx, &sent, &acked); lost == nil {
+				return acked, errors.Join(err, stream.Close())
+			}
+		}
 		if err != nil {
 			stream.Reset(protocol.ResetCancelled)
 			return acked, err
 		}
 	}
+}
+
+// open opens a stream in the encoding that pays: compressed where the daemon takes that.
+func (s *logStream) open(ctx context.Context, from forge.LogSeq) (transport.SendStream, error) {
+	tuple, encoding := s.t.Context(), logv1.EncodingPlain
+	s.zstd = nil
+	if s.conn.link.Features().Has(protocol.FeatureLogZstd) && !s.plain {
+		encoder, err := newPayloadEncoder()
+		if err != nil {
+			return nil, err
+		}
+		s.zstd, encoding = &payloads{encoder: encoder}, logv1.EncodingZstd
+	}
+	return s.conn.link.OpenSend(ctx, protocol.StreamLog, &logv1.StreamHeaderV1{
+		Attempt: tuple.Attempt.ULID, Lease: tuple.Lease.ULID, First: uint64(from), Encoding: encoding,
+	})
 }
 
 // nextFrames waits for room on the way and for something to send, and takes acknowledgements meanwhile. A workload may be
@@ -328,19 +354,27 @@ func (s *logStream) take(next forge.LogSeq, sent *flight, acked *forge.LogSeq) {
 	*acked = max(*acked, next)
 }
 
-// write puts frames on the stream.
+// write puts frames on the stream. Those before one that the stream cannot carry are written too. What counts as written is their
+// plain size.
 func (s *logStream) write(stream io.Writer, frames []forge.LogFrame, sent *flight) error {
 	var b []byte
+	var full error
 	for _, f := range frames {
-		before := len(b)
+		before, size := len(b), len(f.Bytes)
+		if s.zstd != nil {
+			if s.packed, full = s.zstd.append(s.packed[:0], f.Bytes); full != nil {
+				break
+			}
+			f.Bytes = s.packed
+		}
 		var err error
 		if b, err = s.conn.link.AppendFrame(b, ident.New[forge.MessageID](), forge.MessageID{}, logv1.NewLogFrame(f)); err != nil {
 			return err
 		}
-		sent.add(f.Seq, len(b)-before)
+		sent.add(f.Seq, max(len(b)-before, size))
 	}
 	_, err := stream.Write(b)
-	return err
+	return errors.Join(full, err)
 }
 
 // leftover is the log that an earlier process has left of an attempt.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
 	"github.com/forgeyard/forgeyard/internal/runner/core"
 	"github.com/forgeyard/forgeyard/internal/runner/runnertest"
 	"github.com/forgeyard/forgeyard/internal/transport"
@@ -454,5 +457,38 @@ func TestHeartbeatsTellWhatIsFree(t *testing.T) {
 	beat := runnertest.Await[*forge.Heartbeat](y.daemon, "a heartbeat", nil)
 	if beat.Resources.Total.CPU == 0 || beat.Resources.Free.Slots != 2 || beat.Resources.Validate() != nil {
 		t.Errorf("the heartbeat says %+v", beat.Resources)
+	}
+}
+
+// A log goes compressed where the daemon takes that, and plain from where it does not shrink; it arrives exact all the same.
+func TestALogGoesInTheEncodingThatPays(t *testing.T) {
+	random := rand.NewChaCha8([32]byte{3})
+	var wrote bytes.Buffer
+	y := newYard(t, &runnertest.Machine{Run: func(_ context.Context, w *runnertest.Workload) forge.Result {
+		say := func(p []byte) {
+			wrote.Write(p)
+			w.Output.Write(forge.LogStdout, p)
+		}
+		noise := make([]byte, forge.MaxLogPayload)
+		for range 20 {
+			say(bytes.Repeat([]byte("a line of text\n"), 4000))
+			say([]byte("\xff\x00\r"))
+		}
+		for range 5 {
+			_, _ = random.Read(noise)
+			say(noise)
+			say(bytes.Repeat([]byte("and text\n"), 4000))
+		}
+		return forge.Result{Class: forge.Succeeded}
+	}})
+	y.start(nil)
+	job := y.daemon.Offer(y.daemon.Synced(), spec())
+	runnertest.Await(y.daemon, "the job has ended", func(m *forge.Completion) bool { return m.Context == job })
+	log := y.daemon.Log(job.Attempt)
+	if !bytes.Equal(log.Output(forge.LogStdout), wrote.Bytes()) {
+		t.Errorf("%d bytes arrived that are not the %d", len(log.Output(forge.LogStdout)), wrote.Len())
+	}
+	if want := []logv1.EncodingV1{logv1.EncodingZstd, logv1.EncodingPlain}; !slices.Equal(log.Encodings, want) {
+		t.Errorf("it came as %v", log.Encodings)
 	}
 }

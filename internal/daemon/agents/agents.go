@@ -185,7 +185,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Link.Terms.Versions == nil {
 		cfg.Link.Terms = protocol.Terms{
 			Versions: protocol.OwnTerms().Versions,
-			Features: protocol.FeatureSet{protocol.FeatureLogResume, protocol.FeatureProbe},
+			Features: protocol.FeatureSet{protocol.FeatureLogResume, protocol.FeatureLogZstd, protocol.FeatureProbe},
 		}
 	}
 	s := &Server{

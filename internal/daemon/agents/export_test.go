@@ -19,7 +19,7 @@ const (
 func Gather(ctx context.Context, budget int64, in *link.Inbound, f forge.LogFrame) (n int) {
 	s := &Server{serving: ctx, budget: semaphore.NewWeighted(budget)}
 	i := &intake{server: s, in: in, wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
-	for i.add(f) {
+	for i.frame(f) {
 		n++
 	}
 	return n

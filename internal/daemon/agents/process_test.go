@@ -19,6 +19,7 @@ import (
 
 // process is one process of an agent, as the test has it speak.
 type process struct {
+	terms     protocol.Terms // zero: all that this build knows
 	w         *world
 	runner    forge.RunnerID
 	session   forge.AgentSessionID
@@ -60,7 +61,7 @@ func (p *process) dial() {
 	}
 	conn, err := dialer.Dial(p.w.ctx, p.w.endpoint)
 	p.w.must(err)
-	l, err := link.Connect(p.w.ctx, conn, link.Config{Role: protocol.RoleAgent, Software: "test agent"}, p.session)
+	l, err := link.Connect(p.w.ctx, conn, link.Config{Role: protocol.RoleAgent, Software: "test agent", Terms: p.terms}, p.session)
 	p.w.must(err)
 	l.Bind(p.runner, p.session)
 	p.link, p.conn = l, conn
@@ -185,7 +186,12 @@ type logStream struct {
 
 func (p *process) openLog(c forge.AttemptContext, first forge.LogSeq) *logStream {
 	p.w.t.Helper()
-	head := &logv1.StreamHeaderV1{Attempt: c.Attempt.ULID, Lease: c.Lease.ULID, First: uint64(first), Encoding: logv1.EncodingPlain}
+	return p.openLogAs(c, first, logv1.EncodingPlain)
+}
+
+func (p *process) openLogAs(c forge.AttemptContext, first forge.LogSeq, encoding logv1.EncodingV1) *logStream {
+	p.w.t.Helper()
+	head := &logv1.StreamHeaderV1{Attempt: c.Attempt.ULID, Lease: c.Lease.ULID, First: uint64(first), Encoding: encoding}
 	s, err := p.link.OpenSend(p.w.ctx, protocol.StreamLog, head)
 	p.w.must(err)
 	return &logStream{p: p, s: s, next: first}

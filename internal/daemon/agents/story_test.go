@@ -27,7 +27,12 @@ func roads(t *testing.T, story func(t *testing.T, w *world)) {
 func (w *world) log(attempt forge.AttemptID) string {
 	w.t.Helper()
 	var text bytes.Buffer
-	w.must(w.logs.Text(w.ctx, attempt, 0, false, &text))
+	w.must(w.logs.Read(w.ctx, attempt, 0, func(f forge.LogFrame) error {
+		if f.Stream != forge.LogStructured {
+			text.Write(f.Bytes)
+		}
+		return nil
+	}))
 	return text.String()
 }
 

@@ -74,7 +74,7 @@ func (s *Server) takeLog(c *conn, in *link.Inbound, head *logv1.StreamHeaderV1) 
 		c.out.ack(attempt, next) // the rest need not come
 	}
 	i := &intake{
-		server: s, conn: c, in: in, attempt: attempt, next: forge.LogSeq(head.First),
+		server: s, conn: c, in: in, attempt: attempt, next: forge.LogSeq(head.First), zstd: head.Encoding == logv1.EncodingZstd,
 		wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 	i.run()
@@ -82,8 +82,8 @@ func (s *Server) takeLog(c *conn, in *link.Inbound, head *logv1.StreamHeaderV1) 
 
 // admitLog looks at whose log it is. It returns the first frame that is missing, or why the stream is refused.
 func (s *Server) admitLog(c *conn, attempt forge.AttemptID, head *logv1.StreamHeaderV1) (forge.LogSeq, protocol.ResetCode) {
-	if head.Encoding != logv1.EncodingPlain {
-		return 0, protocol.ResetMalformed // the feature was not negotiated
+	if head.Encoding != logv1.EncodingPlain && !c.link.Features().Has(protocol.FeatureLogZstd) {
+		return 0, protocol.ResetMalformed
 	}
 	var a store.Attempt
 	err := s.cfg.Store.View(s.work, func(v *store.View) (err error) {
@@ -152,6 +152,7 @@ type intake struct {
 	in      *link.Inbound
 	attempt forge.AttemptID
 	next    forge.LogSeq // of the reader
+	zstd    bool         // the payloads are compressed
 
 	wake chan struct{} // holds a token when something was added, or the end came
 	room chan struct{} // holds a token when something was taken
@@ -210,21 +211,49 @@ func (i *intake) read() {
 			return
 		}
 		i.next++
-		if !i.add(w.Frame()) {
+		if !i.frame(w.Frame()) {
 			return
 		}
 	}
 }
 
-// add puts a frame behind those that wait. It reports false where there is no room for too long, or never again.
-func (i *intake) add(f forge.LogFrame) bool {
-	size := frameBytes + len(f.Bytes)
+// frame puts a frame behind those that wait, decoded where that is due. It reports false where there is no room for too long, or never again, or
+// the frame is none.
+func (i *intake) frame(f forge.LogFrame) bool {
+	plain := len(f.Bytes)
+	if i.zstd {
+		var err error
+		if plain, err = plainBytes(f.Bytes); err != nil {
+			return i.malformed(err)
+		}
+	}
+	size := frameBytes + plain
 	ctx, cancel := context.WithTimeout(i.server.serving, stallWithin)
 	defer cancel()
 	if err := i.server.budget.Acquire(ctx, int64(size)); err != nil {
 		i.in.Reset(protocol.ResetResumeLater)
 		return false
 	}
+	if i.zstd { // only now: what it decodes to has its room
+		bytes, err := decodePayload(f.Bytes, plain)
+		if err != nil {
+			i.server.budget.Release(int64(size))
+			return i.malformed(err)
+		}
+		f.Bytes = bytes
+	}
+	return i.add(ctx, f, size)
+}
+
+// malformed ends the stream for a payload that is not what the stream's encoding says.
+func (i *intake) malformed(err error) bool {
+	(*observer)(i.server).Violation(i.conn.link, &protocol.Violation{Fault: protocol.FaultMalformed, Stream: protocol.StreamLog, Err: err})
+	i.in.Reset(protocol.ResetMalformed)
+	return false
+}
+
+// add puts a frame, whose size in memory is reserved, behind those that wait.
+func (i *intake) add(ctx context.Context, f forge.LogFrame, size int) bool {
 	for {
 		i.mu.Lock()
 		failed, fits := i.failed, i.bytes == 0 || i.bytes+size <= maxBatch

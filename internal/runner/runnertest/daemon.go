@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
 	"github.com/forgeyard/forgeyard/internal/jobspec"
@@ -60,10 +62,11 @@ type Conn struct {
 
 // Log is what a daemon has of a log.
 type Log struct {
-	Next    forge.LogSeq
-	Frames  []forge.LogFrame
-	Streams int // that brought it
-	Again   int // frames that came although they were there
+	Next      forge.LogSeq
+	Frames    []forge.LogFrame
+	Streams   int                // that brought it
+	Encodings []logv1.EncodingV1 // of each of them
+	Again     int                // frames that came although they were there
 }
 
 // NewDaemon listens on an endpoint of a network. It ends with the test.
@@ -222,7 +225,10 @@ func (d *Daemon) takeStreams(c *Conn, streams *sync.WaitGroup) {
 func (d *Daemon) takeLog(c *Conn, in *link.Inbound, head *logv1.StreamHeaderV1) {
 	defer in.Reset(protocol.ResetCancelled)
 	id := head.AttemptID()
-	d.note(func() { d.log(id).Streams++ })
+	d.note(func() {
+		d.log(id).Streams++
+		d.log(id).Encodings = append(d.log(id).Encodings, head.Encoding)
+	})
 	frames := in.Frames()
 	for {
 		_, m, err := frames.Next()
@@ -234,7 +240,14 @@ func (d *Daemon) takeLog(c *Conn, in *link.Inbound, head *logv1.StreamHeaderV1) 
 			d.t.Errorf("on a log stream came %T", m)
 			return
 		}
-		next, held := d.store(id, w.Frame())
+		f := w.Frame()
+		if head.Encoding == logv1.EncodingZstd {
+			if f.Bytes, err = unpack(f.Bytes); err != nil {
+				d.t.Errorf("frame %d is not what its stream says: %v", f.Seq, err)
+				return
+			}
+		}
+		next, held := d.store(id, f)
 		if held {
 			continue
 		}
@@ -243,6 +256,16 @@ func (d *Daemon) takeLog(c *Conn, in *link.Inbound, head *logv1.StreamHeaderV1) 
 			return
 		}
 	}
+}
+
+// unpack decodes a payload of a compressed stream.
+func unpack(packed []byte) ([]byte, error) {
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer decoder.Close()
+	return decoder.DecodeAll(packed, nil)
 }
 
 func (d *Daemon) store(id forge.AttemptID, f forge.LogFrame) (next forge.LogSeq, held bool) {

@@ -150,5 +150,5 @@ func (c *Cache) write(ctx context.Context, at string, ref forge.TreeRef, src cas
 	if err != nil {
 		return err
 	}
-	return materialise(ctx, to, ref, src, shared)
+	return materialise(ctx, to, ref, src)
 }

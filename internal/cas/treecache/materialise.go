@@ -12,6 +12,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/cas/tree"
 	"github.com/forgeyard/forgeyard/internal/digest"
+	"github.com/forgeyard/forgeyard/internal/folder"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -38,19 +39,17 @@ func Materialise(ctx context.Context, dir string, ref forge.TreeRef, src cas.Sou
 	if err != nil {
 		return errors.Join(fmt.Errorf("make tree %v in %s: %w", ref.Root, dir, err), to.Close())
 	}
-	if err := materialise(ctx, to, ref, src, shared); err != nil {
+	if err := materialise(ctx, to, ref, src); err != nil {
 		return fmt.Errorf("make tree %v in %s: %w", ref.Root, dir, err)
 	}
 	return nil
 }
 
 // materialise writes a tree into a folder, which it closes.
-func materialise(ctx context.Context, to *os.Root, ref forge.TreeRef, src cas.Source, s style) error {
+func materialise(ctx context.Context, to *os.Root, ref forge.TreeRef, src cas.Source) error {
 	o := &objects{src: src}
-	return write(ctx, to, nil, s, o.fill, func(ctx context.Context, w *writer) error {
-		return cas.Walk(ctx, src, ref, func(at string, e tree.Entry) error {
-			return w.add(ctx, at, name{e.Name, e.Kind, e.Executable, e.Target, e.Ref})
-		})
+	return folder.Write(ctx, to, folder.Plain, func(ctx context.Context, w *folder.Writer) error {
+		return cas.Walk(ctx, src, ref, func(at string, e tree.Entry) error { return w.Add(ctx, at, o.entry(e)) })
 	})
 }
 
@@ -60,17 +59,30 @@ type objects struct {
 	noClone atomic.Bool // it was tried in vain
 }
 
+func (o *objects) entry(e tree.Entry) folder.Entry {
+	switch e.Kind {
+	case tree.Folder:
+		return folder.Entry{Name: e.Name, Folder: true}
+	case tree.Link:
+		return folder.Entry{Name: e.Name, Target: e.Target}
+	default:
+		return folder.Entry{Name: e.Name, Fill: func(ctx context.Context, to *os.File) (bool, error) {
+			return e.Executable, o.fill(ctx, e.Ref, to)
+		}}
+	}
+}
+
 // fill writes the bytes of an object, and has then seen all of them and their digest.
-func (o *objects) fill(ctx context.Context, _ *os.Root, n name, to *os.File) (executable bool, err error) {
-	r, err := o.src.Open(ctx, n.ref)
+func (o *objects) fill(ctx context.Context, ref digest.Ref, to *os.File) (err error) {
+	r, err := o.src.Open(ctx, ref)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if o.cloned(n.ref, r, to) {
-		return n.executable, pour(io.Discard, r)
+	if o.cloned(ref, r, to) {
+		return pour(io.Discard, r)
 	}
-	return n.executable, pour(to, r)
+	return pour(to, r)
 }
 
 // cloned shares the object's bytes with the file, where object and file system are made for that. What was cloned is still

@@ -15,30 +15,8 @@ const platformHazards = hazards(0)
 // errQuota is what a disk says that is full for us only.
 var errQuota = unix.EDQUOT
 
-// epochSpec is epoch for the system, as times of access and change.
-var epochSpec = []unix.Timespec{{Sec: epoch.Unix()}, {Sec: epoch.Unix()}}
-
 // clone shares the bytes of a file with an empty one.
 func clone(to, from *os.File) error { return unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) }
-
-// fileTime gives a file its time by its descriptor, or by its name where the kernel is older than 5.8.
-func fileTime(in *os.Root, name string, f *os.File) error {
-	err := unix.UtimesNanoAt(int(f.Fd()), "", epochSpec, unix.AT_EMPTY_PATH)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
-		return in.Chtimes(name, epoch, epoch)
-	}
-	return err
-}
-
-// linkTime gives a link its time.
-func linkTime(in *os.Root, name string) error {
-	dir, err := in.Open(".")
-	if err != nil {
-		return err
-	}
-	err = unix.UtimesNanoAt(int(dir.Fd()), name, epochSpec, unix.AT_SYMLINK_NOFOLLOW)
-	return errors.Join(err, dir.Close())
-}
 
 // bootID names the time since this machine was started; empty where that is not known.
 func bootID() string {

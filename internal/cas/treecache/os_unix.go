@@ -18,11 +18,6 @@ var errQuota = unix.EDQUOT
 
 func clone(*os.File, *os.File) error { return errors.ErrUnsupported }
 
-func fileTime(in *os.Root, name string, _ *os.File) error { return in.Chtimes(name, epoch, epoch) }
-
-// linkTime leaves a link its time: nothing portable gives it another.
-func linkTime(*os.Root, string) error { return nil }
-
 // bootID is not known here: what is not flushed is made anew after every restart of the agent.
 func bootID() string { return "" }
 

@@ -17,13 +17,6 @@ var errQuota = windows.ERROR_DISK_QUOTA_EXCEEDED
 
 func clone(*os.File, *os.File) error { return errors.ErrUnsupported }
 
-// fileTime gives a file its time. By its name: the handle that wrote it sets the time once more when it is closed, unless
-// the time was given through another one.
-func fileTime(in *os.Root, name string, _ *os.File) error { return in.Chtimes(name, epoch, epoch) }
-
-// linkTime leaves a link its time.
-func linkTime(*os.Root, string) error { return nil }
-
 // bootID is not known here: what is not flushed is made anew after every restart of the agent.
 func bootID() string { return "" }
 

@@ -19,14 +19,15 @@ import (
 	"github.com/forgeyard/forgeyard/internal/cas/treecache"
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/disk"
+	"github.com/forgeyard/forgeyard/internal/folder"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
 // want is mixed as a folder with these modes.
-func want(file, program, folder string) map[string]string {
+func want(file, program, dir string) map[string]string {
 	return map[string]string{
-		".": folder + ` ""`, "bin": folder + ` ""`, "src": folder + ` ""`, "hollow": folder + ` ""`,
-		"src/a": folder + ` ""`, "src/a/b": folder + ` ""`, "src/a/d": folder + ` ""`, "src/a/d/e": folder + ` ""`, "src/a/d/e/f": folder + ` ""`,
+		".": dir + ` ""`, "bin": dir + ` ""`, "src": dir + ` ""`, "hollow": dir + ` ""`,
+		"src/a": dir + ` ""`, "src/a/b": dir + ` ""`, "src/a/d": dir + ` ""`, "src/a/d/e": dir + ` ""`, "src/a/d/e/f": dir + ` ""`,
 		"README": file + ` "read me"`, "empty": file + ` ""`, "src/a/b/c.go": file + ` "package b"`, "odd \n\t'name": file + ` "odd"`,
 		"src/a/d/e/f/h": file + ` "same"`, "src/a/d/e/f/g": program + ` "same"`, "bin/tool": program + ` "#!/bin/sh\n"`,
 		"bin/alias": `Lrwxrwxrwx "tool"`, "src/a/link": `Lrwxrwxrwx "../../README"`, "src/nowhere": `Lrwxrwxrwx "no/such/file"`,
@@ -61,7 +62,7 @@ func TestATreeMayBeDeeperThanAPathCanSay(t *testing.T) {
 	got := acquire(t, c, m.tree(t, files{at: "deep", "top": "x"}), m)
 	got.Release()
 	copied := t.TempDir()
-	must(t, treecache.Copy(t.Context(), got.Path(), copied, treecache.CopyOptions{}))
+	must(t, folder.Copy(t.Context(), got.Path(), copied, folder.Plain))
 	root, err := os.OpenRoot(copied)
 	must(t, err)
 	defer func() { must(t, root.RemoveAll(strings.Repeat("d", 100))); must(t, root.Close()) }()
@@ -337,14 +338,14 @@ func TestACopyIsItsOwnersToChangeOrToReadOnly(t *testing.T) {
 	got := acquire(t, c, m.tree(t, mixed), m)
 	defer got.Release()
 	for _, x := range []struct {
-		options treecache.CopyOptions
-		want    map[string]string
+		style folder.Style
+		want  map[string]string
 	}{
-		{treecache.CopyOptions{}, want("-rw-r--r--", "-rwxr-xr-x", "drwxr-xr-x")},
-		{treecache.CopyOptions{ReadOnly: true}, want("-r--r--r--", "-r-xr-xr-x", "dr-xr-xr-x")},
+		{folder.Plain, want("-rw-r--r--", "-rwxr-xr-x", "drwxr-xr-x")},
+		{folder.Frozen, want("-r--r--r--", "-r-xr-xr-x", "dr-xr-xr-x")},
 	} {
 		dir := t.TempDir()
-		must(t, treecache.Copy(t.Context(), got.Path(), dir, x.options))
+		must(t, folder.Copy(t.Context(), got.Path(), dir, x.style))
 		if diff := cmp.Diff(x.want, seen(t, dir)); diff != "" {
 			t.Errorf("a copy (-want +got):\n%s", diff)
 		}

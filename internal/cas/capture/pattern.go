@@ -124,7 +124,7 @@ func compile(rule int, text, base string) ([]*way, error) {
 func checkName(name string) error {
 	switch {
 	case name == "" || name == "." || name == "..":
-		return errors.New("it does not stay below the output's base: each part between slashes must be a name, and none . or ..")
+		return errors.New("it does not stay below the output's base: nothing, . and .. are no names")
 	case !doublestar.ValidatePattern(name):
 		return errors.New("a bracket spans a slash")
 	}

@@ -232,6 +232,7 @@ type printer struct {
 	only           uint16 // the step to show
 	one            bool   // whether only that one is shown
 	step           uint16 // the one that runs
+	behind         bool   // a person was told that what is shown lags
 }
 
 // printer returns one that makes output safe wherever a terminal shows it, unless raw is asked for.
@@ -294,11 +295,42 @@ func (p *printer) event(e api.Event) error {
 		if err := e.Decode(&g); err != nil {
 			return err
 		}
-		p.app.note("[output is missing here: %s]", g.Why)
+		what := "output is"
+		if g.Bytes > 0 {
+			what = fmt.Sprintf("%d bytes of output are", g.Bytes)
+		}
+		p.app.note("[%s missing here: %s]", what, g.Why)
+	case api.EventLag:
+		return p.lag(e)
 	case api.EventEnd:
 		return p.end(e)
 	}
 	return nil
+}
+
+// lag tells once that the log grows faster than it is shown, and that it was caught up.
+func (p *printer) lag(e api.Event) error {
+	var l api.LogLag
+	if err := e.Decode(&l); err != nil {
+		return err
+	}
+	switch behind := l.Bytes > 0; {
+	case behind && !p.behind:
+		p.app.note("[this is about %d MiB behind the log; nothing of it is left out]", max(l.Bytes>>20, 1))
+	case !behind && p.behind:
+		p.app.note("[this has caught up with the log]")
+	}
+	p.behind = l.Bytes > 0
+	return nil
+}
+
+// match shows a line in which something was found.
+func (p *printer) match(m *api.LogMatch) error {
+	if p.app.output == "json" {
+		return p.app.print().Event(m)
+	}
+	_, err := p.stdout.Write(append(m.Data(), '\n'))
+	return err
 }
 
 func (p *printer) output(e api.Event) error {

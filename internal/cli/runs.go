@@ -281,13 +281,17 @@ func (a *app) logsCommand() *cobra.Command {
 		step        int
 		tail        int
 		attempt     int
+		search      string
+		ignoreCase  bool
 	}
 	cmd := &cobra.Command{
 		Use: "logs RUN|JOB|ATTEMPT", Short: "Print the log of an attempt", Args: cobra.ExactArgs(1),
 		Long: `Print the log of an attempt: that of the id, or the newest one of a job, or of the first job
 of a run. On a terminal, control sequences other than colours are left out; --raw prints
-the output byte for byte.`,
-		Example: "  forgeyard logs -f 01JB4Z\n  forgeyard logs --raw 01JB4Z > log.txt\n  forgeyard logs --step 2 01JB4Z",
+the output byte for byte, as does anything but a terminal. --search prints the lines in
+which a text stands, as the daemon finds them.`,
+		Example: "  forgeyard logs -f 01JB4Z\n  forgeyard logs --raw 01JB4Z > log.txt\n  forgeyard logs --step 2 01JB4Z\n" +
+			"  forgeyard logs --search 'error:' -i 01JB4Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -296,9 +300,15 @@ the output byte for byte.`,
 			if o.step < -1 || o.step > 1<<15 {
 				return console.Usage("--step %d: steps are numbered from 0", o.step)
 			}
+			if o.search != "" && (o.follow || o.step >= 0 || o.tail > 0) {
+				return console.Usage("--search looks through the whole log: leave out --follow, --step and --tail")
+			}
 			attempt, err := findAttempt(cmd.Context(), client, args[0], o.attempt)
 			if err != nil {
 				return err
+			}
+			if o.search != "" {
+				return a.searchLog(cmd.Context(), client, attempt, api.LogQuery{Text: o.search, IgnoreCase: o.ignoreCase, Limit: api.MaxPage}, o.raw)
 			}
 			options := api.LogOptions{Follow: o.follow, Tail: o.tail}
 			p := a.printer(o.raw)
@@ -307,7 +317,7 @@ the output byte for byte.`,
 			}
 			if o.raw && o.step < 0 && a.output != "json" {
 				if !o.follow {
-					return a.rawLog(cmd.Context(), client, attempt, options)
+					return client.CopyRawLog(cmd.Context(), a.env.Stdout, attempt, options)
 				}
 				p.stderr = p.stdout // as in a raw log, in which both are one; only events can be taken up again where they broke
 			}
@@ -318,7 +328,9 @@ the output byte for byte.`,
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on until the attempt ends")
 	f.BoolVar(&o.raw, "raw", false, "print byte for byte, also on a terminal")
 	f.IntVar(&o.step, "step", -1, "only this step, counted from 0")
-	f.IntVar(&o.tail, "tail", 0, "only the last lines, about as many")
+	f.IntVar(&o.tail, "tail", 0, "only so many last lines")
+	f.StringVar(&o.search, "search", "", "only the lines in which this text stands")
+	f.BoolVarP(&o.ignoreCase, "ignore-case", "i", false, "search in capitals and small letters alike")
 	f.IntVar(&o.attempt, "attempt", 0, "the attempt of this number, instead of the newest")
 	return cmd
 }
@@ -360,16 +372,30 @@ func findAttempt(ctx context.Context, client *api.Client, id string, number int)
 	return j.AllAttempts[i].ID, nil
 }
 
-func (a *app) rawLog(ctx context.Context, client *api.Client, attempt string, o api.LogOptions) error {
-	body, err := client.RawLog(ctx, attempt, o)
-	if err != nil {
-		return err
+// searchLog prints the lines in which a text was found.
+func (a *app) searchLog(ctx context.Context, client *api.Client, attempt string, q api.LogQuery, raw bool) error {
+	p := a.printer(raw)
+	defer p.close()
+	found := 0
+	for {
+		page, err := client.SearchLog(ctx, attempt, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if err := p.match(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		if found += len(page.Items); !page.More {
+			break
+		}
+		q.After = page.Next
 	}
-	_, err = io.Copy(a.env.Stdout, body)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = api.NewProblem(api.CodeUnreachable, "the log broke off")
+	if found == 0 {
+		return fmt.Errorf("no line of the log has %q", q.Text)
 	}
-	return errors.Join(err, body.Close())
+	return nil
 }
 
 func printLog(ctx context.Context, client *api.Client, attempt string, o api.LogOptions, p printer) error {

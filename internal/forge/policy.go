@@ -80,7 +80,7 @@ type Admission struct {
 	Capabilities Capabilities
 	Policy       LocalPolicy
 	Free         Resources // allocatable now
-	NoObjects    bool      // this agent moves no objects: it takes no spec with inputs, outputs or caches
+	NoCaches     bool      // this agent keeps no caches: it takes no spec with one
 }
 
 // Check reports whether the agent can run the spec: a zero reason and nil if so, else the reason to reject it with and an
@@ -89,7 +89,7 @@ func (a *Admission) Check(s *JobSpec) (RejectReason, error) {
 	if err := s.Validate(); err != nil {
 		return RejectUnsupportedSpec, err
 	}
-	if err := a.objects(s); err != nil {
+	if err := a.caches(s); err != nil {
 		return RejectUnsupportedSpec, err
 	}
 	if reason, err := a.Policy.Check(s); err != nil {
@@ -117,20 +117,13 @@ func (a *Admission) Check(s *JobSpec) (RejectReason, error) {
 	}
 }
 
-// objects refuses what an agent without object transfer could not deliver.
-func (a *Admission) objects(s *JobSpec) error {
-	if !a.NoObjects {
+// caches refuses what an agent without caches could not deliver.
+func (a *Admission) caches(s *JobSpec) error {
+	if !a.NoCaches || len(s.Caches) == 0 {
 		return nil
 	}
 	var c checker
 	var root *where
-	for _, list := range []struct {
-		name string
-		n    int
-	}{{"inputs", len(s.Inputs)}, {"outputs", len(s.Outputs)}, {"caches", len(s.Caches)}} {
-		if list.n > 0 {
-			c.add(root.in(list.name), "this agent transfers no objects yet")
-		}
-	}
+	c.add(root.in("caches"), "this agent keeps no caches yet")
 	return c.err()
 }

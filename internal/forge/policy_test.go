@@ -128,19 +128,12 @@ func TestAnAgentTakesNothingThatItCannotRunNow(t *testing.T) {
 	}
 }
 
-func TestAnAgentWithoutObjectTransferTakesNoSpecThatNeedsIt(t *testing.T) {
-	for path, strip := range map[string]func(*forge.JobSpec){
-		"inputs":  func(s *forge.JobSpec) { s.Outputs, s.Caches = nil, nil },
-		"outputs": func(s *forge.JobSpec) { s.Inputs, s.Caches = nil, nil },
-		"caches":  func(s *forge.JobSpec) { s.Inputs, s.Outputs = nil, nil },
-	} {
-		spec := fullSpec()
-		strip(&spec)
-		a := forge.Admission{NoObjects: true}
-		reason, err := a.Check(&spec)
-		if diff := cmp.Diff([]string{path}, paths(t, err)); diff != "" || reason != forge.RejectUnsupportedSpec {
-			t.Errorf("%s: %v: %s", path, reason, diff)
-		}
+func TestAnAgentWithoutCachesTakesNoSpecThatNeedsOne(t *testing.T) {
+	spec := fullSpec()
+	a := forge.Admission{NoCaches: true}
+	reason, err := a.Check(&spec)
+	if diff := cmp.Diff([]string{"caches"}, paths(t, err)); diff != "" || reason != forge.RejectUnsupportedSpec {
+		t.Errorf("%v: %s", reason, diff)
 	}
 }
 

@@ -44,6 +44,7 @@ type Link struct {
 	ended    chan struct{} // closed when the peer has ended its side of the control stream
 	inbound  chan *Inbound
 	headers  chan struct{} // a token for each header that is being read
+	working  chan struct{} // closed once the connection is active
 
 	mu      sync.Mutex
 	hello   *protocol.HelloV1 // of the agent; ours on the agent's side
@@ -66,7 +67,7 @@ func newLink(conn transport.Conn, cfg Config, daemon bool) *Link {
 	l := &Link{
 		cfg: cfg, conn: conn, daemon: daemon,
 		writing: make(chan struct{}, 1), messages: make(chan Message), ended: make(chan struct{}),
-		inbound: make(chan *Inbound), headers: make(chan struct{}, cfg.Headers),
+		inbound: make(chan *Inbound), headers: make(chan struct{}, cfg.Headers), working: make(chan struct{}),
 		gate: protocol.Gate{ALPN: conn.Peer().ALPN, State: forge.ConnNegotiating},
 		open: map[protocol.StreamKind]int{},
 	}
@@ -121,8 +122,14 @@ func (l *Link) State() forge.ConnectionState {
 func (l *Link) SetState(state forge.ConnectionState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.gate.State < forge.ConnActive && state >= forge.ConnActive {
+		close(l.working)
+	}
 	l.gate.State = max(l.gate.State, state)
 }
+
+// Working closes once streams of work may be opened: when the connection is active, or has ended before it was.
+func (l *Link) Working() <-chan struct{} { return l.working }
 
 // moves says into which state a message takes a connection, on either side of it.
 func moves(id protocol.TypeID) (forge.ConnectionState, bool) {

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/runner/logspool"
+	"github.com/forgeyard/forgeyard/internal/runner/objects"
 	"github.com/forgeyard/forgeyard/internal/transport"
 	"github.com/forgeyard/forgeyard/internal/trust"
 )
@@ -21,6 +23,7 @@ const (
 	workName     = "work"
 	spoolName    = "spool"
 	executorName = "executor"
+	objectsName  = "objects"
 )
 
 // MaxEndpoints bounds the daemons that an agent may be told of.
@@ -45,7 +48,10 @@ type Config struct {
 	Reserve forge.Resources // kept for the machine's owner and the agent
 	Policy  forge.LocalPolicy
 	Spool   logspool.Config // of each attempt; Limit is the spec's
-	Env     []forge.EnvVar  // for every step
+	Keep    objects.Limits  // of objects and trees for later attempts; zero is objects.DefaultLimits
+	// InPlace gives the daemon's store as an attempt may use it, where it is on this machine. nil: over the connection.
+	InPlace func(of forge.AttemptContext) cas.Store
+	Env     []forge.EnvVar // for every step
 
 	Version string            // of this program
 	Lease   forge.LeasePolicy // until the first registration; zero is the default
@@ -61,6 +67,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Lease == (forge.LeasePolicy{}) {
 		c.Lease = forge.DefaultLeasePolicy()
+	}
+	if c.Keep == (objects.Limits{}) {
+		c.Keep = objects.DefaultLimits()
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

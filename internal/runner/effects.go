@@ -104,7 +104,7 @@ func (a *Agent) prepare(e core.Prepare) {
 	a.keep(id, nil) // before there is anything that a sweep could take away
 	t := attempt.New(attempt.Config{
 		Context: e.Context, Spec: e.Spec, Deadline: e.Deadline, Policy: a.policy,
-		Executor: a.executorFor(&e.Spec), Workspaces: a.work, SpoolDir: a.spoolDir(id), Spool: a.cfg.Spool, Env: a.cfg.Env,
+		Executor: a.executorFor(&e.Spec), Workspaces: a.work, Objects: a.objects, SpoolDir: a.spoolDir(id), Spool: a.cfg.Spool, Env: a.cfg.Env,
 		Secrets: a.secrets, Reporter: reporter{a}, Wall: wall, Log: a.cfg.Log,
 	})
 	a.cfg.Metrics.preparing(id)

@@ -6,7 +6,7 @@
 //	          ┌───────────── loop: core.Agent ─────────────┐
 //	conn: dial, reader, writer      attempt.Run (each)   disk: journal
 //	  ├─ log stream (each attempt)                       watch: machine, health, certificate
-//	  └─ secret streams                                  admin socket
+//	  └─ secret and object streams                       admin socket
 //
 // It decides nothing that the core decides: when to connect, what to say, what may start, what a verdict means. It refuses
 // to run beside another process on the same state folder, without a certificate, and without an executor.
@@ -31,6 +31,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/runner/capability"
 	"github.com/forgeyard/forgeyard/internal/runner/core"
 	"github.com/forgeyard/forgeyard/internal/runner/localstate"
+	"github.com/forgeyard/forgeyard/internal/runner/objects"
 	"github.com/forgeyard/forgeyard/internal/runner/workspace"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 	"github.com/forgeyard/forgeyard/internal/transport"
@@ -47,6 +48,7 @@ type Agent struct {
 	folder  *localstate.Folder
 	trust   *trust.Folder
 	work    *workspace.Root
+	objects *objects.Objects
 	host    *capability.Host
 	source  *trust.Source
 	roads   struct{ agents, recovery transport.Dialer }
@@ -160,6 +162,9 @@ func (a *Agent) machine() (err error) {
 	if a.work, err = workspace.Open(filepath.Join(path, workName), workspace.Options{Failed: a.notRemoved}); err != nil {
 		return err
 	}
+	if a.objects, err = a.openObjects(filepath.Join(path, objectsName)); err != nil {
+		return err
+	}
 	a.host = &capability.Host{
 		Executors: executors, Disk: a.work.Free, Labels: a.cfg.Labels, Slots: uint32(a.cfg.Slots), Reserve: a.cfg.Reserve,
 	}
@@ -183,6 +188,9 @@ func (a *Agent) Close() error {
 	var errs []error
 	if a.work != nil {
 		errs = append(errs, a.work.Close())
+	}
+	if a.objects != nil {
+		errs = append(errs, a.objects.Close())
 	}
 	return errors.Join(append(errs, a.folder.Close())...)
 }

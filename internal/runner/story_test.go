@@ -274,7 +274,7 @@ func TestAnOfferThatCannotBeDeliveredIsRefusedBeforeAnythingStarts(t *testing.T)
 	}})
 	y.start(nil)
 	s := spec()
-	s.Outputs = []forge.Output{{Name: "bin", Base: forge.SourceDir, Patterns: []string{"*"}, When: forge.WhenSuccess, MaxBytes: forge.MiB, MaxFiles: 1}}
+	s.Caches = []forge.Cache{{Key: "go", Paths: []string{"home/.cache"}}}
 	job := y.daemon.Offer(y.daemon.Synced(), s)
 	got := runnertest.Await(y.daemon, "the offer is refused", func(m *forge.LeaseReject) bool { return m.Context == job })
 	if got.Reason != forge.RejectUnsupportedSpec {

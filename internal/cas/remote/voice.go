@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -26,9 +27,9 @@ type voice struct {
 	frames *link.Frames
 
 	mu      sync.Mutex
-	pending []byte // frames that the next writer takes along
-	writing sync.Mutex
-	room    []byte // the writer's
+	pending []byte        // frames that the next writer takes along
+	writing chan struct{} // a token: whoever has it may write, and use room
+	room    []byte
 }
 
 // buffered is a stream that is read through a buffer, frames and raw bytes alike.
@@ -40,7 +41,7 @@ type buffered struct {
 func (b buffered) Read(p []byte) (int, error) { return b.in.Read(p) }
 
 func newVoice(l *link.Link, kind protocol.StreamKind, r transport.ReceiveStream, s transport.SendStream) *voice {
-	v := &voice{link: l, s: s, r: r, in: bufio.NewReaderSize(r, readAhead)}
+	v := &voice{link: l, s: s, r: r, in: bufio.NewReaderSize(r, readAhead), writing: make(chan struct{}, 1)}
 	v.frames = l.Frames(kind, buffered{r, v.in}, s)
 	s.SetPriority(transport.PriorityTransfer)
 	return v
@@ -48,37 +49,36 @@ func newVoice(l *link.Link, kind protocol.StreamKind, r transport.ReceiveStream,
 
 // say writes a frame. Frames of several callers leave together where they come together.
 func (v *voice) say(m protocol.Message) error {
-	v.mu.Lock()
-	b, err := v.link.AppendFrame(v.pending, ident.New[forge.MessageID](), forge.MessageID{}, m)
-	if err == nil {
-		v.pending = b
-	}
-	v.mu.Unlock()
-	if err != nil {
+	if err := v.add(m); err != nil {
 		return err
 	}
-	v.writing.Lock()
-	defer v.writing.Unlock()
+	v.writing <- struct{}{}
+	defer func() { <-v.writing }()
 	return v.flush(nil)
 }
 
 // run writes a header and its bytes.
 func (v *voice) run(h *casv1.CasHeaderV1, encoded []byte) error {
-	v.writing.Lock()
-	defer v.writing.Unlock()
-	v.mu.Lock()
-	b, err := v.link.AppendFrame(v.pending, ident.New[forge.MessageID](), forge.MessageID{}, h)
-	if err == nil {
-		v.pending = b
-	}
-	v.mu.Unlock()
-	if err != nil {
+	v.writing <- struct{}{}
+	defer func() { <-v.writing }()
+	if err := v.add(h); err != nil {
 		return err
 	}
 	return v.flush(encoded)
 }
 
-// flush writes what is pending, and bytes behind it. Its caller holds writing.
+// add appends a frame to those that the next writer takes along.
+func (v *voice) add(m protocol.Message) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	b, err := v.link.AppendFrame(v.pending, ident.New[forge.MessageID](), forge.MessageID{}, m)
+	if err == nil {
+		v.pending = b
+	}
+	return err
+}
+
+// flush writes what is pending, and bytes behind it. Its caller may write.
 func (v *voice) flush(behind []byte) error {
 	v.mu.Lock()
 	v.room, v.pending = v.pending, v.room[:0]
@@ -105,6 +105,9 @@ func (v *voice) next() (protocol.Message, error) {
 		return nil, err
 	}
 	_, m, err := v.frames.Next()
+	if violation, ok := errors.AsType[*protocol.Violation](err); ok && violation.Fault == protocol.FaultState && v.link.State() >= forge.ConnClosing {
+		err = &transport.CloseError{Reason: forge.CloseLost, Err: err} // it came beside the end of the connection, which is no fault
+	}
 	return m, err
 }
 

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/digest"
 )
 
 // Effort is what a capture had to do.
@@ -55,4 +57,10 @@ func DecodeIndex(data []byte) ([]byte, bool) {
 		return nil, false
 	}
 	return x.encode(), true
+}
+
+// Sum puts the checksum of an index behind its body.
+func Sum(body []byte) []byte {
+	sum := digest.Of(body)
+	return append(bytes.Clone(body), sum[:]...)
 }

@@ -29,6 +29,7 @@ rm gone; printf new > changed; printf fresh > src/fresh; printf 'a b' > "$(print
 `
 
 func TestASourceIsWhatGitTracksAndWhatItDoesNotIgnore(t *testing.T) {
+	t.Parallel()
 	dir, m := folder(t, project), newMemory()
 	snap := take(t, snapshot.Options{Dir: dir}, m)
 	want := map[string]string{
@@ -72,6 +73,7 @@ func TestEqualSourcesAreEqualTreesOnAnyMachine(t *testing.T) {
 }
 
 func TestAPlainFolderIsAllThatIsInIt(t *testing.T) {
+	t.Parallel()
 	dir, m := folder(t, "mkdir -p a/b empty repo; printf 1 > a/b/1; printf '*\\n' > .gitignore; cd repo; git init -q .; printf f > f"), newMemory()
 	snap := take(t, snapshot.Options{Dir: dir}, m)
 	want := map[string]string{"a/": "", "a/b/": "", "a/b/1": "1", ".gitignore": "*\n", "empty/": "", "repo/": "", "repo/f": "f"}
@@ -87,6 +89,7 @@ func TestAPlainFolderIsAllThatIsInIt(t *testing.T) {
 }
 
 func TestSubmodulesAreFiles(t *testing.T) {
+	t.Parallel()
 	inner := folder(t, "git init -q .; printf i > inner; git add .; git commit -qm i")
 	middle := folder(t, "git init -q .; printf m > middle; git submodule --quiet add '"+inner+"' sub; git add .; git commit -qm m; printf '*.tmp\\n' > .gitignore; git add .; git commit -qm ig")
 	dir := folder(t, "git init -q .; git submodule --quiet add '"+middle+"' lib; git submodule --quiet add '"+inner+"' away; git submodule --quiet update --init --recursive;"+
@@ -114,6 +117,7 @@ func kindsOf(w snapshot.Warnings) map[string]snapshot.WarningKind {
 }
 
 func TestWhatNoTreeCanHoldIsLeftOutByName(t *testing.T) {
+	t.Parallel()
 	for name, start := range map[string]string{"plain": "", "repository": "git init -q .;"} {
 		dir, m := folder(t, start+"mkdir d; printf k > d/kept; ln -s kept d/link; ln -s /etc/hostname absolute; ln -s ../outside d/near; ln -s ../../outside d/far; ln -s d/../d/kept winding"), newMemory()
 		if name == "plain" {
@@ -138,6 +142,7 @@ func TestWhatNoTreeCanHoldIsLeftOutByName(t *testing.T) {
 }
 
 func TestTrackedFilesThatBecameSomethingElseAreWhatTheyAreNow(t *testing.T) {
+	t.Parallel()
 	dir, m := folder(t, "git init -q .; mkdir d e; printf 1 > d/f; printf 2 > e/f; printf 3 > p; printf 4 > q; git add .; git commit -qm 1;"+
 		"mv d kept; ln -s kept d; rm p q; mkdir p; printf 5 > p/inner; mkfifo q; rm -r e; printf 6 > e"), newMemory()
 	snap := take(t, snapshot.Options{Dir: dir}, m)
@@ -151,6 +156,7 @@ func TestTrackedFilesThatBecameSomethingElseAreWhatTheyAreNow(t *testing.T) {
 }
 
 func TestRefusalsNameWhatStandsInTheWay(t *testing.T) {
+	t.Parallel()
 	plain := folder(t, "printf '12345' > a; printf '123' > b; mkdir many; touch many/1 many/2 many/3 many/4 many/5")
 	repo := folder(t, "git init -q .; touch a")
 	odd := "odd\xff"
@@ -194,6 +200,7 @@ func TestRefusalsNameWhatStandsInTheWay(t *testing.T) {
 }
 
 func TestRepositoriesComeInManyShapes(t *testing.T) {
+	t.Parallel()
 	dir := folder(t, project)
 	worktree := folder(t, "git -C '"+dir+"' worktree add -q --detach \"$PWD/tree\" HEAD")
 	bare := folder(t, "git clone -q --bare '"+dir+"' x.git")
@@ -230,6 +237,7 @@ func TestRepositoriesComeInManyShapes(t *testing.T) {
 }
 
 func TestExecutableBitsAreThoseOfTheIndexWhereTheDiskCannotHoldThem(t *testing.T) {
+	t.Parallel()
 	dir, m := folder(t, "git init -q .; printf 1 > a; printf 2 > b; chmod +x a; git add .; git config core.fileMode false; chmod -x a; chmod +x b; printf 3 > c; chmod +x c"), newMemory()
 	snap := take(t, snapshot.Options{Dir: dir}, m)
 	if diff := cmp.Diff(map[string]string{"a": "* 1", "b": "2", "c": "3"}, paths(t, m, snap.Tree)); diff != "" {
@@ -238,6 +246,7 @@ func TestExecutableBitsAreThoseOfTheIndexWhereTheDiskCannotHoldThem(t *testing.T
 }
 
 func TestFactsAreThoseOfTheCommit(t *testing.T) {
+	t.Parallel()
 	dir := folder(t, project+"git stash -qu; git tag v2; git tag -a -m x v1; git remote add origin 'https://ann:hunter2token@example.org/o/r.git?token=hunter2token'")
 	facts := take(t, snapshot.Options{Dir: dir}, nil).Facts
 	if facts.SHA != sh(t, dir, "git rev-parse HEAD") || facts.Ref != "refs/heads/main" || facts.Branch() != "main" || !slices.Equal(facts.Tags, []string{"v1", "v2"}) ||
@@ -277,6 +286,7 @@ func TestFactsAreThoseOfTheCommit(t *testing.T) {
 
 // Case B75: what a job finds is clean for git, wherever it was captured. Case B71: and tells nothing of the clone.
 func TestAWorkspaceOfTreeAndRepositoryIsClean(t *testing.T) {
+	t.Parallel()
 	inner := folder(t, "git init -q .; printf i > inner; git add .; git commit -qm i")
 	dir := folder(t, project+"git stash -qu; git submodule --quiet add '"+inner+"' lib; git commit -qm sub; git tag -a -m x v1; git commit -q --allow-empty -m more;"+
 		"git remote add origin https://ann:hunter2token@example.org/o/r.git")
@@ -313,6 +323,7 @@ func TestAWorkspaceOfTreeAndRepositoryIsClean(t *testing.T) {
 }
 
 func TestNoProgramOfTheRepositoryRuns(t *testing.T) {
+	t.Parallel()
 	dir := folder(t, project)
 	ran := filepath.Join(t.TempDir(), "ran")
 	sh(t, dir, "printf '#!/bin/sh\\ntouch "+ran+"\\n' > .git/prog; chmod +x .git/prog; cp .git/prog .git/hooks/post-index-change;"+
@@ -334,6 +345,7 @@ func TestNoProgramOfTheRepositoryRuns(t *testing.T) {
 }
 
 func TestNothingIsWrittenIntoTheSource(t *testing.T) {
+	t.Parallel()
 	dir := folder(t, project)
 	before := sh(t, dir, "find . -printf '%p %T@ %C@ %s\\n' | sort")
 	take(t, snapshot.Options{Dir: dir, Git: true}, nil)

@@ -50,6 +50,7 @@ func workspace(t *testing.T, from string) string {
 
 // Case B75.
 func TestGitFindsNothingChangedInAWorkspaceWithOtherStamps(t *testing.T) {
+	t.Parallel()
 	src := t.TempDir()
 	sh(t, src, history)
 	dir := workspace(t, src)
@@ -71,6 +72,7 @@ func TestGitFindsNothingChangedInAWorkspaceWithOtherStamps(t *testing.T) {
 }
 
 func TestAChangeShowsInTheWorkspaceAlsoWhenSizeAndTimeAreThoseOfTheCommit(t *testing.T) {
+	t.Parallel()
 	src := t.TempDir()
 	sh(t, src, history)
 	dir := workspace(t, src)
@@ -81,6 +83,7 @@ func TestAChangeShowsInTheWorkspaceAlsoWhenSizeAndTimeAreThoseOfTheCommit(t *tes
 }
 
 func TestTheCleanRepositoryIsTheSameHoweverACloneKeepsItsObjects(t *testing.T) {
+	t.Parallel()
 	src, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
 	sh(t, src, history)
 	sh(t, src, "git tag -d unreached; git clone -q --no-local . '"+other+"'; git gc -q")
@@ -100,6 +103,7 @@ func TestTheCleanRepositoryIsTheSameHoweverACloneKeepsItsObjects(t *testing.T) {
 
 // Case B71.
 func TestTheCleanRepositoryHasNoAddressNoHookAndNoLog(t *testing.T) {
+	t.Parallel()
 	src := t.TempDir()
 	sh(t, src, history+"printf '#!/bin/sh\\n' > .git/hooks/pre-commit; git config http.extraHeader 'Authorization: hunter2token'")
 	dir := t.TempDir()
@@ -119,6 +123,7 @@ func TestTheCleanRepositoryHasNoAddressNoHookAndNoLog(t *testing.T) {
 }
 
 func TestAShallowCloneGivesAShallowRepository(t *testing.T) {
+	t.Parallel()
 	src, clone := t.TempDir(), filepath.Join(t.TempDir(), "clone")
 	sh(t, src, history)
 	sh(t, src, "git clone -q --depth 1 'file://"+src+"' '"+clone+"'")
@@ -132,6 +137,7 @@ func TestAShallowCloneGivesAShallowRepository(t *testing.T) {
 }
 
 func TestRepositoriesWithSHA256Work(t *testing.T) {
+	t.Parallel()
 	src := t.TempDir()
 	sh(t, src, strings.Replace(history, "git init -q .", "git init -q --object-format=sha256 .", 1))
 	dir := workspace(t, src)
@@ -141,6 +147,7 @@ func TestRepositoriesWithSHA256Work(t *testing.T) {
 }
 
 func TestALargeSourceIsSpreadOverPacksOfWhichAChangeTouchesFew(t *testing.T) {
+	t.Parallel()
 	src := t.TempDir()
 	sh(t, src, "git init -q .; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 2000000 /dev/zero | tr '\\0' $i > f$i; echo $i >> f$i; done; git add .; git commit -qm one")
 	packs := func() map[string]string {
@@ -173,6 +180,7 @@ func TestALargeSourceIsSpreadOverPacksOfWhichAChangeTouchesFew(t *testing.T) {
 }
 
 func TestWhatCannotBeMadeIsRefusedWithAReason(t *testing.T) {
+	t.Parallel()
 	unborn, src, partial := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "partial")
 	sh(t, unborn, "git init -q .")
 	if err := open(t, unborn).Clean(t.Context(), t.TempDir(), lots); !errors.Is(err, git.ErrNoCommit) {

@@ -40,9 +40,7 @@ func (r *Repo) Head(ctx context.Context) (Head, error) {
 	var h Head
 	var remotes map[string]string
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return r.commit(ctx, &h) })
-	group.Go(func() (err error) { h.Ref, err = r.ref(ctx); return err })
-	group.Go(func() (err error) { h.Tags, err = r.tagsAtHead(ctx); return err })
+	group.Go(func() (err error) { h, err = r.commit(ctx); return err })
 	group.Go(func() (err error) { remotes, err = r.remotes(ctx); return err })
 	if err := group.Wait(); err != nil {
 		return Head{}, err
@@ -60,26 +58,49 @@ func (r *Repo) SHA(ctx context.Context) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-func (r *Repo) commit(ctx context.Context, h *Head) error {
-	sha, err := r.SHA(ctx)
-	if err != nil || sha == "" {
-		return err
-	}
-	out, err := r.output(ctx, "log", "-1", "--no-show-signature", "--encoding=UTF-8", "--format=%ct%x00%an%x00%ae%x00%s", sha)
+// commitFormat is what commit asks of a commit: its names come last, as "HEAD -> refs/heads/main, tag: refs/tags/v1".
+const commitFormat = "--format=%H%x00%ct%x00%an%x00%ae%x00%s%x00%D"
+
+func (r *Repo) commit(ctx context.Context) (h Head, err error) {
+	out, err := r.output(ctx, "log", "-1", "--no-show-signature", "--encoding=UTF-8", "--decorate=full",
+		"--decorate-refs=HEAD", "--decorate-refs=refs/heads", "--decorate-refs=refs/tags", commitFormat, "HEAD")
 	if err != nil {
-		return err
+		return r.unborn(ctx, err)
 	}
 	fields := strings.Split(strings.TrimSuffix(string(out), "\n"), "\x00")
-	if len(fields) != 4 {
-		return fmt.Errorf("git log describes commit %s in %d fields instead of 4", sha, len(fields))
+	if len(fields) != 6 {
+		return h, fmt.Errorf("git log describes the commit in %d fields instead of 6", len(fields))
 	}
-	seconds, err := strconv.ParseInt(fields[0], 10, 64)
+	seconds, err := strconv.ParseInt(fields[1], 10, 64)
 	if err != nil {
-		return fmt.Errorf("time of commit %s: %w", sha, err)
+		return h, fmt.Errorf("time of commit %s: %w", fields[0], err)
 	}
-	h.SHA, h.Committed = sha, time.Unix(seconds, 0).UTC()
-	h.Author, h.Email, h.Subject = clip(fields[1]), clip(fields[2]), clip(fields[3])
-	return nil
+	h.SHA, h.Committed = fields[0], time.Unix(seconds, 0).UTC()
+	h.Author, h.Email, h.Subject = clip(fields[2]), clip(fields[3]), clip(fields[4])
+	h.names(fields[5])
+	return h, nil
+}
+
+// names takes apart what git calls decorations. No name of a branch or tag has a space in it.
+func (h *Head) names(decorations string) {
+	for name := range strings.SplitSeq(decorations, ", ") {
+		if ref, ok := strings.CutPrefix(name, "HEAD -> "); ok {
+			h.Ref = ref
+		}
+		if tag, ok := strings.CutPrefix(name, "tag: refs/tags/"); ok {
+			h.Tags = append(h.Tags, tag)
+		}
+	}
+	slices.Sort(h.Tags)
+}
+
+// unborn is the head before the first commit, or the error because of which there is no commit to tell of.
+func (r *Repo) unborn(ctx context.Context, why error) (h Head, err error) {
+	if sha, err := r.SHA(ctx); err != nil || sha != "" {
+		return h, why
+	}
+	h.Ref, err = r.ref(ctx)
+	return h, err
 }
 
 // clip makes a text of a commit one that can be shown and kept.
@@ -93,21 +114,6 @@ func (r *Repo) ref(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	return strings.TrimSuffix(string(out), "\n"), err
-}
-
-func (r *Repo) tagsAtHead(ctx context.Context) ([]string, error) {
-	out, err := r.output(ctx, "for-each-ref", "--points-at=HEAD", "--format=%(refname:strip=2)", "refs/tags")
-	if exited(err, 129) || exited(err, 128) { // HEAD names nothing yet
-		if sha, err := r.SHA(ctx); err != nil || sha == "" {
-			return nil, err
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	tags := strings.Fields(string(out))
-	slices.Sort(tags)
-	return tags, nil
 }
 
 // Dirty reports whether tracked files differ from the commit that is checked out. What the index hides (assume-unchanged,

@@ -3,6 +3,7 @@ package capture_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -184,6 +185,16 @@ func TestEachLimitIsKeptToTheLastUnit(t *testing.T) {
 			t.Error(what)
 		}
 	}
+}
+
+func TestWhatNoPatternReachesIsNotLookedAt(t *testing.T) {
+	j := newJob(t, "dist", "!dist/cache", "reports/*.xml")
+	for i := range 50 {
+		j.write(fmt.Sprintf("node_modules/%d", i), fmt.Sprintf("dist/cache/%d", i), fmt.Sprintf("reports/deep/%d", i))
+	}
+	j.write("dist/a", "reports/b.xml")
+	j.limits.Entries = 7 // three folders, two things in each of two
+	j.want(`dist/a "dist/a"`, `reports/b.xml "reports/b.xml"`)
 }
 
 func TestATreeMayBeAsDeepAsTreesMayBe(t *testing.T) {

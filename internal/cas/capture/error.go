@@ -13,7 +13,7 @@ import (
 const maxNamed = 10
 
 // maxShown bounds how much of a path or of a link's target a text shows, in bytes.
-const maxShown = 512
+const maxShown = 256
 
 // Error says why an output cannot be kept.
 type Error struct {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -24,6 +25,23 @@ func Bytes(seed uint64, size int) []byte {
 	random := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24), 0xca})
 	_, _ = random.Read(data)
 	return data
+}
+
+// Folder is a folder for a test, in memory where this machine has such a place: thousands of small files are made and
+// removed there without a disk that gets slower by it.
+func Folder(t testing.TB) string {
+	t.Helper()
+	const memory = "/dev/shm"
+	dir, err := os.MkdirTemp(memory, "forgeyard-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // Suite runs everything that a store promises on stores that make returns. Each is empty.

@@ -69,6 +69,8 @@ type Store struct {
 	flushes flushes
 	evict   chan struct{} // held by the one who makes room
 
+	markEvery uint64 // bytes; tests make it small
+
 	// mu orders giving up an object with everything that needs it to stay. Both are a name looked up and a name removed,
 	// so removing is done while it is held.
 	mu      sync.Mutex
@@ -86,7 +88,7 @@ func open(dir string, o Options, f files) (*Store, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{
-		options: o, layout: layout{dir}, files: f, log: o.Log, now: time.Now, evict: make(chan struct{}, 1),
+		options: o, layout: layout{dir}, files: f, log: o.Log, now: time.Now, evict: make(chan struct{}, 1), markEvery: markEvery,
 		pins: make(map[digest.Ref]int), arrival: make(map[digest.Ref]chan struct{}), flushes: newFlushes(),
 	}
 	if o.ReadOnly {
@@ -188,10 +190,10 @@ func (s *Store) present(ref digest.Ref) (bool, error) {
 		return false, nil
 	case err != nil:
 		return false, err
-	case !info.Mode().IsRegular() || uint64(info.Size()) != ref.Bytes:
+	case !info.regular || info.bytes != ref.Bytes:
 		return false, nil
 	}
-	s.used(ref, info)
+	s.used(ref, info.modified)
 	return true, nil
 }
 
@@ -199,8 +201,8 @@ func (s *Store) present(ref digest.Ref) (bool, error) {
 const usedEvery = time.Hour
 
 // used notes that an object was of use. That this may fail costs nothing but an object given up too early.
-func (s *Store) used(ref digest.Ref, info os.FileInfo) {
-	if now := s.now(); s.options.Evict && !s.options.ReadOnly && now.Sub(info.ModTime()).Abs() > usedEvery {
+func (s *Store) used(ref digest.Ref, last time.Time) {
+	if now := s.now(); s.options.Evict && !s.options.ReadOnly && now.Sub(last).Abs() > usedEvery {
 		if err := s.files.touch(s.path(ref.Digest), now); err != nil {
 			s.log.Debug("cannot note an object's use", "object", ref.String(), "error", err)
 		}

@@ -13,10 +13,10 @@ import (
 // files is what a store asks of its file system. Each method is one step: tests let it fail, or let everything end before
 // or after it.
 type files interface {
-	create(path string) (file, error) // a new file, for writing only, 0444 from the start
-	resume(path string) (file, error) // a file of the owner's, made if it is not there
-	open(path string) (file, error)   // for reading
-	stat(path string) (os.FileInfo, error)
+	create(path string) (io.WriteCloser, error) // a new file, 0444 from the start
+	resume(path string) (file, error)           // a file of the owner's, made if it is not there
+	open(path string) (file, error)             // for reading
+	stat(path string) (facts, error)
 	list(path string) ([]os.DirEntry, error)
 	rename(from, to string) error
 	remove(path string) error
@@ -39,16 +39,21 @@ type file interface {
 	osFile() *os.File
 }
 
-// system is the file system of this machine.
+// facts is what a store wants to know about a file.
+type facts struct {
+	bytes    uint64
+	modified time.Time
+	regular  bool
+}
+
+// system is the file system of this machine. Its steps that each object takes are in files_unix.go: package os does more
+// for them than is needed here (a second look at the target of a rename, a file prepared for polling), which doubles the
+// time of storing small objects.
 type system struct{}
 
 type systemFile struct{ *os.File }
 
 func (f systemFile) osFile() *os.File { return f.File }
-
-func (system) create(path string) (file, error) {
-	return wrap(os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444))
-}
 
 func (system) resume(path string) (file, error) {
 	return wrap(os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600))
@@ -64,9 +69,7 @@ func wrap(f *os.File, err error) (file, error) {
 	return systemFile{f}, nil
 }
 
-func (system) stat(path string) (os.FileInfo, error)   { return os.Lstat(path) }
 func (system) list(path string) ([]os.DirEntry, error) { return os.ReadDir(path) }
-func (system) rename(from, to string) error            { return os.Rename(from, to) }
 func (system) remove(path string) error                { return os.Remove(path) }
 func (system) touch(path string, now time.Time) error  { return os.Chtimes(path, now, now) }
 func (system) syncFolder(path string) error            { return osdisk.SyncFolder(path) }

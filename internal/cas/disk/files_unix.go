@@ -4,7 +4,9 @@ package disk
 
 import (
 	"errors"
+	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,3 +23,70 @@ func free(path string) (uint64, error) {
 
 // full reports whether an error says that the disk, or this user's share of it, has no room.
 func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+func (system) stat(path string) (facts, error) {
+	var s unix.Stat_t
+	if err := again(func() error { return unix.Lstat(path, &s) }); err != nil {
+		return facts{}, err // mostly that there is none: no path is worth its price
+	}
+	return facts{uint64(s.Size), time.Unix(s.Mtim.Unix()), s.Mode&unix.S_IFMT == unix.S_IFREG}, nil
+}
+
+func (system) rename(from, to string) error {
+	if err := again(func() error { return unix.Rename(from, to) }); err != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	return nil
+}
+
+func (system) create(path string) (io.WriteCloser, error) {
+	w := &writer{path: path}
+	err := again(func() (err error) {
+		w.fd, err = unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o444)
+		return err
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "create", Path: path, Err: err}
+	}
+	return w, nil
+}
+
+// writer is a file that is only written, by one goroutine.
+type writer struct {
+	path string
+	fd   int
+}
+
+func (w *writer) Write(p []byte) (n int, err error) {
+	for n < len(p) {
+		var more int
+		err := again(func() (err error) {
+			more, err = unix.Write(w.fd, p[n:])
+			return err
+		})
+		if err == nil && more == 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return n, &os.PathError{Op: "write", Path: w.path, Err: err}
+		}
+		n += more
+	}
+	return n, nil
+}
+
+func (w *writer) Close() error {
+	if err := unix.Close(w.fd); err != nil && !errors.Is(err, unix.EINTR) { // interrupted, it is closed all the same
+		return &os.PathError{Op: "close", Path: w.path, Err: err}
+	}
+	return nil
+}
+
+// again repeats a call that a signal interrupted.
+func again(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

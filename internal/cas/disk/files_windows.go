@@ -2,6 +2,7 @@ package disk
 
 import (
 	"errors"
+	"io"
 	"os"
 
 	"golang.org/x/sys/windows"
@@ -32,4 +33,22 @@ func free(path string) (uint64, error) {
 // full reports whether an error says that the disk has no room.
 func full(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
+}
+
+func (system) stat(path string) (facts, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return facts{}, err
+	}
+	return facts{uint64(info.Size()), info.ModTime(), info.Mode().IsRegular()}, nil
+}
+
+func (system) rename(from, to string) error { return os.Rename(from, to) }
+
+func (system) create(path string) (io.WriteCloser, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
 }

@@ -121,7 +121,7 @@ func (p *Part) open(ctx context.Context) (err error) {
 func (p *Part) claimRoom(ctx context.Context) error {
 	var has uint64
 	if info, err := p.s.files.stat(p.path); err == nil {
-		has = uint64(info.Size())
+		has = info.bytes
 	}
 	p.s.lose(has)
 	err := p.s.reserve(ctx, p.ref.Bytes)
@@ -203,7 +203,7 @@ func (p *Part) Write(b []byte) (int, error) {
 	n := 0
 	for n < len(b) {
 		// Up to the next mark only, so that a mark stands wherever one is due.
-		piece := b[n:min(len(b), n+int(p.marked+markEvery-p.held))]
+		piece := b[n:min(len(b), n+int(p.marked+p.s.markEvery-p.held))]
 		if err := p.s.writeAll(context.Background(), p.f, piece); err != nil {
 			p.fault = fmt.Errorf("part of object %v: %w", p.ref, err)
 			return n, p.fault
@@ -212,7 +212,7 @@ func (p *Part) Write(b []byte) (int, error) {
 		p.s.land(uint64(len(piece)))
 		n += len(piece)
 		p.held += uint64(len(piece))
-		if p.held == p.marked+markEvery {
+		if p.held == p.marked+p.s.markEvery {
 			if err := p.mark(); err != nil {
 				p.fault = fmt.Errorf("part of object %v: %w", p.ref, err)
 				return n, p.fault

@@ -38,7 +38,7 @@ func (s *Store) Open(ctx context.Context, ref digest.Ref) (io.ReadCloser, error)
 	if !info.Mode().IsRegular() || uint64(info.Size()) != ref.Bytes {
 		return nil, errors.Join(cas.ErrNotFound, f.Close()) // another size is another object, or none that is whole
 	}
-	s.used(ref, info)
+	s.used(ref, info.ModTime())
 	if ref.Bytes > bufferBytes {
 		r := &reader{s: s, ref: ref, f: f, hash: hashes.Get().(*digest.Hash), left: ref.Bytes}
 		r.hash.Reset()
@@ -199,7 +199,7 @@ func (s *Store) isolate(ref digest.Ref, f file) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stands, err := s.files.stat(path)
+	stands, err := os.Lstat(path)
 	if err != nil || !os.SameFile(read, stands) {
 		return err
 	}

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // opened is a store in a folder of its own.
 func opened(t testing.TB, o disk.Options) *disk.Store {
 	t.Helper()
-	return openedAt(t, t.TempDir(), o)
+	return openedAt(t, castest.Folder(t), o)
 }
 
 func openedAt(t testing.TB, dir string, o disk.Options) *disk.Store {

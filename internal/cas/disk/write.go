@@ -112,7 +112,7 @@ func (s *Store) takeShort(ctx context.Context, want *digest.Ref, data []byte) (w
 		return w, false, err
 	}
 	err = s.ensure(w.ref.Digest)
-	var f file
+	var f io.WriteCloser
 	if err == nil {
 		f, w.temp, err = s.create(ctx)
 	}
@@ -170,7 +170,7 @@ type long struct {
 	size     uint64
 }
 
-func (l *long) copy(ctx context.Context, f file, buffer []byte, r io.Reader) error {
+func (l *long) copy(ctx context.Context, f io.Writer, buffer []byte, r io.Reader) error {
 	n, ended := len(buffer), false
 	for {
 		if err := l.write(ctx, f, buffer[:n]); err != nil || ended {
@@ -186,7 +186,7 @@ func (l *long) copy(ctx context.Context, f file, buffer []byte, r io.Reader) err
 	}
 }
 
-func (l *long) write(ctx context.Context, f file, data []byte) error {
+func (l *long) write(ctx context.Context, f io.Writer, data []byte) error {
 	l.size += uint64(len(data))
 	if l.want != nil && l.size > l.want.Bytes {
 		return &cas.MismatchError{Ref: *l.want, Got: digest.Ref{Bytes: l.size}}
@@ -211,7 +211,7 @@ func (l *long) write(ctx context.Context, f file, data []byte) error {
 }
 
 // create makes a temporary file.
-func (s *Store) create(ctx context.Context) (f file, temp string, err error) {
+func (s *Store) create(ctx context.Context) (f io.WriteCloser, temp string, err error) {
 	temp = filepath.Join(s.layout.temps(), strconv.FormatUint(s.temp.Add(1), 36))
 	err = s.retry(ctx, bufferBytes, func() error {
 		f, err = s.files.create(temp)
@@ -237,7 +237,7 @@ func (s *Store) ensure(d digest.Digest) error {
 }
 
 // writeAll writes data, making room once where the disk is full.
-func (s *Store) writeAll(ctx context.Context, f file, data []byte) error {
+func (s *Store) writeAll(ctx context.Context, f io.Writer, data []byte) error {
 	return s.retry(ctx, len(data), func() error {
 		for len(data) > 0 {
 			n, err := f.Write(data)

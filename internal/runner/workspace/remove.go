@@ -56,15 +56,15 @@ func (r *Root) remove(name string) error {
 	}
 	for name != "" && err == nil {
 		v := removal{Root: r}
-		err = v.clear(top, name, name, 0)
+		err = v.clear(top, name, "", 0)
 		name = v.aside
 	}
 	return errors.Join(err, top.Close())
 }
 
-// clear removes an entry of a folder and all that is in it. at is its path from the top. Links are removed, never followed.
+// clear removes an entry of a folder and all that is in it. up is the path of that folder from the top. Links are removed, never followed.
 // What keeps an entry from being changed is taken away, but only after a try: it is rare, and costs as much to look at.
-func (v *removal) clear(in *folder, name, at string, depth int) error {
+func (v *removal) clear(in *folder, name, up string, depth int) error {
 	if v.stopped() {
 		return errStopped
 	}
@@ -83,7 +83,7 @@ func (v *removal) clear(in *folder, name, at string, depth int) error {
 	case statErr != nil:
 		return statErr
 	case info.IsDir():
-		return v.clearFolder(in, name, at, info, depth)
+		return v.clearFolder(in, name, path.Join(up, name), info, depth)
 	case info.Mode().IsRegular() && unlock(in.Root, name):
 		return in.Remove(name)
 	default:
@@ -165,7 +165,7 @@ func (v *removal) pass(f *folder, at string, depth int) (found bool, first error
 		}
 		found = true
 		for _, entry := range names {
-			err := v.clear(f, entry, path.Join(at, entry), depth+1)
+			err := v.clear(f, entry, at, depth+1)
 			if errors.Is(err, errStopped) {
 				return found, err
 			} else if err != nil && first == nil {

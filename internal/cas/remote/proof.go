@@ -7,7 +7,10 @@ import (
 	"github.com/forgeyard/forgeyard/internal/digest"
 )
 
-// proof is a Part that stores nothing: of an object that is here already, it finds out whether the peer has it too.
+// Prove returns a Part that stores nothing: of an object that is here already, it finds out whether another has it too. What is
+// no such object ends in a *cas.MismatchError.
+func Prove(ref digest.Ref) Part { return &proof{ref: ref, hash: digest.NewHash()} }
+
 type proof struct {
 	ref  digest.Ref
 	got  uint64

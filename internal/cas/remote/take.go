@@ -209,7 +209,7 @@ func (t *taker) unannounced(ctx context.Context, h *casv1.CasHeaderV1, ref diges
 	part, err := t.scope.Part(ctx, ref, func() { t.v.reset(protocol.ResetResumeLater) })
 	switch {
 	case errors.Is(err, ErrPresent):
-		part = &proof{ref: ref, hash: digest.NewHash()}
+		part = Prove(ref)
 	case err != nil:
 		return t.refused(ref, &localError{err})
 	case part.Held() > 0:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 )
@@ -20,19 +21,22 @@ const (
 // errStopped ends a removal that Close cannot wait for. The next process goes on with it.
 var errStopped = errors.New("the agent ends")
 
-// enqueue lets a tree be removed, unless it waits already. It reports whether it does so.
-func (r *Root) enqueue(gone string) bool {
+// enqueue lets a tree be removed, unless it waits already, and reports whether it does so. The error is os.ErrClosed.
+func (r *Root) enqueue(gone string) (added bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed || slices.Contains(r.queue, gone) {
-		return false
+	if r.closed {
+		return false, os.ErrClosed
+	}
+	if slices.Contains(r.queue, gone) {
+		return false, nil
 	}
 	r.queue = append(r.queue, gone)
 	if !r.removing {
 		r.removing = true
 		r.removes.Go(r.removeAll)
 	}
-	return true
+	return true, nil
 }
 
 // throttle waits until fewer trees wait than may, or nothing is removed any more.

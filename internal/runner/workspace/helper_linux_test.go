@@ -12,7 +12,7 @@ import (
 
 const helperDir = "FORGEYARD_TEST_WORKSPACE_DIR"
 
-var helpers = map[string]func(){"sweep": sweep, "mounts": mounts}
+var helpers = map[string]func(){"sweep": sweep, "mounts": mounts, "full": full}
 
 // sweep sweeps a folder twice and says what it heard.
 func sweep() {

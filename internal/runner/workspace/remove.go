@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"strconv"
 )
 
 // Bounds of what a removal takes, whatever a workload has left. os.RemoveAll has none: it holds a file open and goes one call
@@ -16,14 +15,14 @@ const (
 	maxDepth  = 64   // levels that are entered at once, with an open folder each
 	maxNames  = 1024 // that are kept of a folder at a time
 	maxMounts = 16   // on one entry
+	maxTries  = 16   // at a name
 	maxPasses = 16   // through one folder, of which the last finds nothing: more and somebody is writing there
 )
 
 // removal takes one tree away. What lies deeper than maxDepth is put aside, for the next one.
 type removal struct {
 	*Root
-	aside string // folder at the top for what is too deep; empty while there is none
-	moved int    // entries in it
+	aside string // what was too deep, at the top; empty while there is nothing
 }
 
 // folder is an open folder: its names are resolved in it, and listed.
@@ -175,18 +174,17 @@ func (v *removal) pass(f *folder, at string, depth int) (found bool, first error
 	}
 }
 
-// put puts a tree aside.
-func (v *removal) put(at string) error {
-	for v.aside == "" {
-		aside := fmt.Sprintf("%s%d-%d", gonePrefix, os.Getpid(), v.gone.Add(1))
-		switch err := v.root.Mkdir(aside, 0o700); {
-		case errors.Is(err, fs.ErrExist): // of an earlier process with our number
-		case err != nil:
-			return err
-		default:
-			v.aside = aside
+// put puts a tree aside. The first becomes the folder for the others: a full disk has no room for a new one. A workload may
+// have taken the names there that we give.
+func (v *removal) put(at string) (err error) {
+	for range maxTries {
+		to := path.Join(v.aside, fmt.Sprintf("%s%d-%d", gonePrefix, os.Getpid(), v.gone.Add(1)))
+		if err = v.root.Rename(at, to); err == nil {
+			if v.aside == "" {
+				v.aside = to
+			}
+			return nil
 		}
 	}
-	v.moved++
-	return v.root.Rename(at, path.Join(v.aside, strconv.Itoa(v.moved)))
+	return err
 }

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/ident"
 	"github.com/forgeyard/forgeyard/internal/runner/workspace"
 )
 
@@ -167,7 +169,7 @@ func TestWhatIsMountedInAWorkspaceIsUnmountedAndNotEmptied(t *testing.T) {
 	if err != nil {
 		t.Skip("no namespace of mounts here:", err)
 	}
-	if !strings.Contains(string(out), "removed 1, failed 0, <nil>") {
+	if !strings.Contains(string(out), "removed 2, failed 0, <nil>") {
 		t.Errorf("it said %s", out)
 	}
 	if _, err := os.Stat(precious); err != nil {
@@ -182,8 +184,9 @@ const helperOutside = "FORGEYARD_TEST_WORKSPACE_OUTSIDE"
 
 // mounts leaves mounts of every kind in its own namespace, and sweeps.
 func mounts() {
-	outside, work := os.Getenv(helperOutside), filepath.Join(os.Getenv(helperDir), ".gone-mounts")
-	err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	outside, work := os.Getenv(helperOutside), filepath.Join(os.Getenv(helperDir), ident.New[forge.AttemptID]().String())
+	whole := filepath.Join(os.Getenv(helperDir), ident.New[forge.AttemptID]().String()) // which cannot be renamed
+	err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), os.Mkdir(whole, 0o700), unix.Mount(outside, whole, "", unix.MS_BIND, ""))
 	for _, name := range []string{"twice", "tmp", "locked/inner"} {
 		err = errors.Join(err, os.MkdirAll(filepath.Join(work, name), 0o700))
 	}
@@ -193,6 +196,7 @@ func mounts() {
 		unix.Mount(outside, filepath.Join(work, "twice"), "", unix.MS_BIND, ""),
 		unix.Mount(outside, filepath.Join(work, "locked", "inner"), "", unix.MS_BIND, ""),
 		unix.Mount("tmpfs", filepath.Join(work, "tmp"), "tmpfs", 0, ""),
+		os.WriteFile(filepath.Join(work, "tmp", "file"), nil, 0o600),
 		unix.Mount(filepath.Join(outside, "precious"), file, "", unix.MS_BIND, ""))
 	if err != nil {
 		fmt.Println(err)
@@ -201,6 +205,38 @@ func mounts() {
 	if f, err := os.Open(filepath.Join(work, "locked")); err == nil { // so that the kernel speaks of rights before it speaks of mounts
 		_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, 0x10)
 		_ = f.Close()
+	}
+	sweep()
+}
+
+// Case B87: to remove things takes nothing that a full disk has not.
+func TestAFullDiskKeepsNothingFromBeingRemoved(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root mounts")
+	}
+	cmd := helper(t, "full", t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skip("no namespace of mounts here:", err)
+	}
+	if string(out) != "begins\nremoved 2, failed 0, <nil>\nremoved 0, failed 0, <nil>\n" {
+		t.Errorf("it said %s", out)
+	}
+}
+
+// full fills a disk of its own, its last entry with something deep, and sweeps.
+func full() {
+	dir := os.Getenv(helperDir)
+	err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k,nr_inodes=400"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_ = os.MkdirAll(filepath.Join(dir, ident.New[forge.AttemptID]().String()+strings.Repeat("/d", 200)), 0o700)
+	_ = os.MkdirAll(filepath.Join(dir, ident.New[forge.AttemptID]().String()+strings.Repeat("/d", 400)), 0o700)
+	if err := os.Mkdir(filepath.Join(dir, "more"), 0o700); !errors.Is(err, unix.ENOSPC) {
+		fmt.Println("the disk is not full:", err)
 	}
 	sweep()
 }

@@ -105,21 +105,17 @@ func (r *Root) Make(attempt forge.AttemptID) (string, error) {
 }
 
 // Remove takes the folder of an attempt away with all that is in it: when it returns nothing has that name, and what was
-// there is removed in the background. If too much waits for that already, it waits too. A folder that is not there is no
-// error. After an error it may be tried again, as Sweep does.
+// there is removed in the background. If too much waits for that already, it waits too. One that is not there is no error.
+// What cannot be removed, Options.Failed and Sweep hear of; Remove itself fails only once the root is closed.
 func (r *Root) Remove(attempt forge.AttemptID) error {
-	name := attempt.String()
-	if _, err := r.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+	gone := r.discard(attempt.String())
+	if gone == "" {
 		return nil
 	}
-	gone, err := r.discard(name)
-	if err != nil {
-		return fmt.Errorf("remove workspace %s: %w", name, err)
+	if _, err := r.enqueue(gone); err != nil {
+		return fmt.Errorf("remove workspace %v: %w", attempt, err)
 	}
-	if gone != "" {
-		r.enqueue(gone)
-		r.throttle()
-	}
+	r.throttle()
 	return nil
 }
 
@@ -143,12 +139,15 @@ func (r *Root) Sweep(ctx context.Context, keep func(forge.AttemptID) bool) (remo
 		case keep(attempt):
 			continue
 		default:
-			if gone, err = r.discard(gone); err != nil {
-				errs = append(errs, fmt.Errorf("remove workspace %v: %w", attempt, err))
-				continue
-			}
+			gone = r.discard(gone)
 		}
-		if gone != "" && r.enqueue(gone) {
+		if gone == "" {
+			continue
+		}
+		switch added, err := r.enqueue(gone); {
+		case err != nil:
+			errs = append(errs, err)
+		case added:
 			removed++
 		}
 	}
@@ -170,16 +169,20 @@ func (r *Root) Free() (free, total forge.Bytes, err error) {
 	return free, total, nil
 }
 
-// discard renames a folder to something that is on its way out. It returns nothing if there is none.
-func (r *Root) discard(name string) (string, error) {
+// discard renames a folder to something that is on its way out. It returns nothing if there is none. What cannot be renamed,
+// because the disk is full to the last block or something is mounted on it, is on its way out under its own name.
+func (r *Root) discard(name string) string {
 	gone := fmt.Sprintf("%s%s-%d", gonePrefix, name, r.gone.Add(1))
 	err := r.root.Rename(name, gone)
-	if err != nil {
-		unlock(r.root, name) // what must not be changed must not be renamed either
+	if err != nil && unlock(r.root, name) { // what must not be changed must not be renamed either
 		err = r.root.Rename(name, gone)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil // somebody else was faster
+	switch {
+	case err == nil:
+		return gone
+	case errors.Is(err, fs.ErrNotExist):
+		return "" // somebody else was faster
+	default:
+		return name
 	}
-	return gone, err
 }

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
@@ -19,33 +20,46 @@ func (e *OutputError) Error() string {
 	return fmt.Sprintf("output %d of the completion is refused: %s", e.Output, e.Reason)
 }
 
-// Deliver makes what a completion names count: it checks that the attempt's project holds every object of it and that trees are
-// trees within the limits of their outputs, and records the roots as uploaded and live, for the rule that accepts the
-// completion. It may be repeated. The errors: a *MissingError, upon which the peer sends what is missing and comes again (NOT_YET);
-// an *OutputError or *cas.TreeError for what stays wrong (Invalid); any other leaves it open.
-func (o *Objects) Deliver(ctx context.Context, attempt forge.AttemptID, outputs []forge.OutputRef) error {
+// Deliver makes what a completion of an attempt names count: it checks that the attempt's project holds every object of it and
+// that trees are trees within the limits of their outputs, and records the roots for the rule about the completion: as live, or
+// as known where something below them is missing still. It may be repeated. The errors: a *MissingError, upon which the rule
+// says NOT_YET, and the peer sends what is missing and comes again; an *OutputError, a *cas.TreeError or ErrForeign for what
+// stays wrong, of which nothing is recorded, so that the rule says Invalid; any other leaves it open.
+func (o *Objects) Deliver(ctx context.Context, of forge.AttemptContext, outputs []forge.OutputRef) error {
 	if len(outputs) == 0 {
 		return nil
 	}
-	s, err := o.scope(ctx, attempt)
-	if err != nil {
+	s, err := o.scope(ctx, of.Attempt)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return ErrForeign
+	case err != nil:
 		return err
+	case s.of != of:
+		return ErrForeign
 	}
-	for _, out := range outputs {
-		if err := s.deliverable(ctx, out); err != nil {
+	var later *MissingError
+	live := make([]bool, len(outputs))
+	for i, out := range outputs {
+		err := s.deliverable(ctx, out)
+		if err != nil && !errors.As(err, &later) {
 			return fmt.Errorf("output %d: %w", out.Output, err)
 		}
+		live[i] = err == nil
 	}
 	err = o.rows.Update(ctx, store.ClassState, func(tx *store.Tx) error {
-		for _, out := range outputs {
-			if err := tx.RecordUpload(attempt, out, true); err != nil {
+		for i, out := range outputs {
+			if err := tx.RecordUpload(of.Attempt, out, live[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("record the outputs of attempt %v: %w", attempt, err)
+		return fmt.Errorf("record the outputs of attempt %v: %w", of.Attempt, err)
+	}
+	if later != nil {
+		return later
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ type Launcher struct {
 	cfg     Config
 	process *process
 	report  Report
+	speaks  uint64        // what the launcher says that it speaks; of the reader of answers
 	ready   chan error    // takes one value, the launcher's answer to its configuration
 	ended   chan struct{} // closed when the launcher has ended and every box is done
 	helpers sync.WaitGroup
@@ -205,6 +206,10 @@ func (l *Launcher) listen() {
 // hear takes one answer, and returns the files that it had no use for.
 func (l *Launcher) hear(a *Answer, files []*os.File) []*os.File {
 	switch {
+	case a.Speaks != 0:
+		l.speaks = a.Speaks
+	case l.speaks != Revision:
+		l.readied(&StrangerError{Program: l.cfg.Program, Speaks: l.speaks})
 	case a.Ready != nil:
 		l.report = *a.Ready
 		l.readied(nil)

@@ -64,6 +64,7 @@ type MoveRequest struct {
 // Answer is one packet from the launcher to the agent. Exactly one field is set. For each MakeRequest there is either one
 // Refused, or one Made and then one Ended.
 type Answer struct {
+	Speaks  uint64   `json:",omitempty"` // Revision; the first, and only the first
 	Ready   *Report  `json:",omitempty"` // after Configure
 	Failed  string   `json:",omitempty"` // after Configure: no sandbox can be built, and the launcher ends
 	Made    *Made    `json:",omitempty"` // with a pidfd of pid 1

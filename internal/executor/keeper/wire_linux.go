@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/forgeyard/forgeyard/internal/executor"
+	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
 // maxMessage bounds a message between agent and keeper: a specification, which has at most 1 MiB, in JSON, or all of
@@ -85,4 +88,30 @@ func (m *messages) take(value any) (bool, error) {
 		return false, fmt.Errorf("%w: %w", errMessage, err)
 	}
 	return true, nil
+}
+
+// Rehearse has the messages of an attempt made and read once for nothing. The first time takes a millisecond or two, most of
+// which is for package json to find out about their types; a keeper that waits for its attempt has that time.
+func Rehearse() {
+	step := uint16(0)
+	for _, q := range []Request{
+		{Setup: &Plan{Steps: []Step{{Argv: []string{""}}}, Env: []forge.EnvVar{{}}}}, {Start: &Start{Secrets: []Secret{{}}}}, {Go: &step},
+	} {
+		_ = rehearse(&q, &Request{}) // of our own making, it has no errors
+	}
+	for _, r := range []Report{{Ready: true}, {Starting: &step}, {Finished: &forge.StepResult{}}, {Over: &executor.Outcome{}}} {
+		_ = rehearse(&r, nil)
+	}
+}
+
+// rehearse makes a message, and reads it into another one unless that is nil.
+func rehearse(said, read any) error {
+	frame, err := frameOf(said)
+	if err != nil || read == nil {
+		return err
+	}
+	m := newMessages(nil)
+	m.feed(frame)
+	_, err = m.take(read)
+	return err
 }

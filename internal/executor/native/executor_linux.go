@@ -38,6 +38,9 @@ func Open(ctx context.Context, cfg Config) (*Executor, error) {
 	if err := os.MkdirAll(cfg.State, 0o700); err != nil {
 		return nil, fmt.Errorf("state folder of the sandboxes: %w", err)
 	}
+	if cfg.Rootless && os.Geteuid() == 0 {
+		cfg.Log.Warn("sandboxes share one id with the agent, which is root, as the configuration asks; without that each has ids of its own")
+	}
 	view := viewOf(&cfg)
 	if err := checkView(&view); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 )
 
 // Main becomes the launcher or the first process of a sandbox, and does not return, if this process was started as one.
-func Main() { launch.Main(guest) }
+func Main() { launch.Main(guest, keeper.Rehearse) }
 
 // exitNoGuest is the exit code of a pid 1 that could not begin.
 const exitNoGuest = 3
@@ -70,7 +70,16 @@ func (i *inmates) Start(argv []string, dir string, env []string) (pid int, err e
 	if i.room.Switch {
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(i.room.UID), Gid: uint32(i.room.GID)}
 	}
-	return i.Fork(argv, path, attr)
+	pid, err = i.Fork(argv, path, attr)
+	i.stayUndumpable() // what is forked changes its ids while it still has this process's memory
+	return pid, err
+}
+
+// stayUndumpable keeps this process's memory to itself. Where fs.suid_dumpable is 1, the kernel opens it at a change of ids.
+func (i *inmates) stayUndumpable() {
+	if i.room.Switch {
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // which has no errors
+	}
 }
 
 // Soft asks everybody who is there to end. The kernel lets nobody fork between two of them, so that what a program starts in
@@ -132,6 +141,7 @@ func (i *inmates) act() {
 	if i.room.Switch {
 		_ = unix.Setfsgid(i.room.GID)
 		_ = unix.Setfsuid(i.room.UID) // both have no errors; without rights to it act has less than a step, not more
+		i.stayUndumpable()
 	}
 	for act := range i.acts {
 		act()

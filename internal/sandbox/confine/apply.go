@@ -100,7 +100,7 @@ func (p *Prepared) assemble() error {
 		p.filter, err = read(p.walls.Filter)
 		return err
 	}
-	p.filter, err = assembled(product())
+	p.filter, err = assembled(product(p.walls.Mapped))
 	return err
 }
 

@@ -74,7 +74,16 @@ type tables struct {
 	ruled           []rule
 }
 
-func product() tables { return tables{allowed: allowed, absent: absent, ruled: ruled} }
+// product are the data of sandboxes. Where steps have the id of pid 1, they set the limits of their own process alone.
+func product(mapped bool) tables {
+	t := tables{allowed: allowed, absent: absent, ruled: ruled}
+	if mapped {
+		return t
+	}
+	t.ruled = append(slices.Clone(ruled), ownLimits)
+	t.allowed = slices.DeleteFunc(slices.Clone(allowed), func(name string) bool { return name == ownLimits.name })
+	return t
+}
 
 // ruleFor tests one call and ends in a verdict for it.
 func ruleFor(number uint32, r rule) []bpf.Instruction {
@@ -135,9 +144,10 @@ func runs(sorted []uint32) [][2]uint32 {
 	return joined
 }
 
-// Filter is the filter of this machine, assembled, for Walls. Whoever makes many sandboxes does so once for all of them.
-func Filter() ([]byte, error) {
-	code, err := assembled(product())
+// Filter is the filter of this machine, assembled, for Walls that are Mapped or not. Whoever makes many sandboxes does so once
+// for all of them.
+func Filter(mapped bool) ([]byte, error) {
+	code, err := assembled(product(mapped))
 	if err != nil {
 		return nil, err
 	}

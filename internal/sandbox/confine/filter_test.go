@@ -33,11 +33,16 @@ type machine struct {
 
 func newMachine(t *testing.T, goarch string) machine {
 	t.Helper()
+	return machineOf(t, goarch, product(true))
+}
+
+func machineOf(t *testing.T, goarch string, data tables) machine {
+	t.Helper()
 	info, err := arch.GetInfo(goarch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := filter(goarch, product())
+	program, err := filter(goarch, data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,19 +143,37 @@ func arguments(random *rand.Rand) []uint64 {
 }
 
 func TestAFilterThatIsHandedOverIsTheOneThatIsAssembled(t *testing.T) {
-	want, err := assembled(product())
-	if err != nil {
-		t.Fatal(err)
+	for _, mapped := range []bool{true, false} {
+		want, err := assembled(product(mapped))
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed, err := Filter(mapped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := read(packed); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%v, %d instructions of %d", err, len(got), len(want))
+		}
+		if _, err := read(packed[1:]); err == nil {
+			t.Error("one that was cut is taken")
+		}
 	}
-	packed, err := Filter()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := read(packed); err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, %d instructions of %d", err, len(got), len(want))
-	}
-	if _, err := read(packed[1:]); err == nil {
-		t.Error("one that was cut is taken")
+}
+
+// Steps that share the id of pid 1 could take its descriptors and memory from it.
+func TestWithASingleIDNobodySetsTheLimitsOfAnother(t *testing.T) {
+	for goarch := range architectures {
+		single, mapped := machineOf(t, goarch, product(false)), newMachine(t, goarch)
+		number := uint32(single.info.SyscallNames["prlimit64"])
+		for pid, want := range map[uint64]verdict{0: 0, 1: unix.EPERM, 1000: unix.EPERM} {
+			if got := single.call(t, single.info.ID, number, pid, unix.RLIMIT_NOFILE); got != want {
+				t.Errorf("%s, single: of process %d: %v; want %v", goarch, pid, got, want)
+			}
+			if got := mapped.call(t, mapped.info.ID, number, pid, unix.RLIMIT_NOFILE); got != 0 {
+				t.Errorf("%s, mapped: of process %d: %v", goarch, pid, got)
+			}
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ func runLauncher() int {
 		return 2
 	}
 	l.out = newOutbox(l.agent)
+	l.out.put(sandbox.Answer{Speaks: sandbox.Revision}, nil)
 	if err := l.configure(); err != nil {
 		l.out.put(sandbox.Answer{Failed: err.Error()}, nil)
 		l.out.close()

@@ -28,20 +28,10 @@ func newCloner() *cloner {
 // run ends with the process.
 func (c *cloner) run() {
 	runtime.LockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, monitorSlack, 0, 0, 0) // without it pid 1 is slower, no more
 	for job := range c.jobs {
 		job()
 	}
 }
-
-// Timers of pid 1, in nanoseconds of what the kernel may put them off. Its runtime has a thread that looks after the others
-// and wakes every 20 µs as long as there is something to do: several hundred times in a sandbox's life, and a fifth of the
-// processor's time that it takes. That thread has the slack with which pid 1 was started; the one that starts steps takes
-// the usual one back, which is also theirs. Deadlines are kept by a timer that knows no slack.
-const (
-	monitorSlack = 2_000_000
-	usualSlack   = 50_000
-)
 
 // environment is that of pid 1. Its runtime does not wake one thread to help another, which costs more here than it brings:
 // what pid 1 does is little, and waits for nothing in the kernel while there is more. Steps get none of it.
@@ -132,9 +122,8 @@ func writeOnce(path, content string) error {
 	return errors.Join(err, f.Close())
 }
 
-// namespaces of every sandbox. The network's is besides.
-const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS |
-	syscall.CLONE_NEWCGROUP
+// namespaces of every sandbox that it is cloned with. The network's is besides, and pid 1 makes that of control groups itself.
+const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 
 // insideAttributes are those of pid 1 of a sandbox. It keeps its capabilities over the execve by the ambient set, because it
 // has no ids yet.

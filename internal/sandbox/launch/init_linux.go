@@ -24,8 +24,12 @@ const (
 	exitOrphaned = 4
 )
 
-// stepUmask is what steps begin with.
-const stepUmask = 0o022
+// What steps begin with. By usualSlack nanoseconds the kernel may put their timers off; pid 1 comes with more, see
+// sandbox.MonitorSlack, and takes the usual one back for the thread that starts them.
+const (
+	stepUmask  = 0o022
+	usualSlack = 50_000
+)
 
 // inside is pid 1 of a sandbox.
 type inside struct {
@@ -40,15 +44,14 @@ type inside struct {
 }
 
 // runInit is the init half: it refuses, or becomes pid 1 of a sandbox and then the guest.
-func runInit(guest Guest) int {
-	runtime.LockOSThread()                                      // on which the death signal is set
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0) // no worse than slow
+func runInit(guest Guest, ahead []func()) int {
+	runtime.LockOSThread() // on which the death signal is set
 	in, err := enter()
 	if err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "%s: this is for the launcher of sandboxes itself: %v\n", initArg, err)
 		return exitRefused
 	}
-	room, err := in.build()
+	room, err := in.build(ahead)
 	if errors.Is(err, io.EOF) {
 		return exitOrphaned // nobody wants this sandbox any more
 	}
@@ -106,9 +109,12 @@ func elsewhere(theirs *os.File, name string, kind int) error {
 }
 
 // build builds the walls. An error of the kind io.EOF says that the launcher has gone, or wants no sandbox any more.
-func (in *inside) build() (*Room, error) {
+func (in *inside) build(ahead []func()) (*Room, error) {
 	if err := in.prepare(); err != nil {
 		return nil, err
+	}
+	for _, do := range ahead {
+		do()
 	}
 	if err := in.launcher.Send(&fromInit{Ready: true, Hidden: in.root.Hidden()}); err != nil {
 		return nil, io.EOF
@@ -147,6 +153,13 @@ func (in *inside) prepare() error {
 		}
 	}
 	unix.Umask(stepUmask)
+	// Its root is the group of this process, which is in its own by now, so that steps do not see the names of those above.
+	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
+		return fmt.Errorf("namespace of control groups: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0); err != nil {
+		return fmt.Errorf("slack of timers: %w", err)
+	}
 	defaultSignals()
 	var err error // first of all what refuses by itself to be in the wrong place
 	in.root, err = view.Build(in.setup.Plan, in.handed)

@@ -48,8 +48,10 @@ type Room struct {
 }
 
 // Main becomes the launcher or the init half of a sandbox, and does not return, if this process was started as one. Every
-// main, and every TestMain of tests that make sandboxes, calls it before anything else.
-func Main(guest Guest) {
+// main, and every TestMain of tests that make sandboxes, calls it before anything else. Pid 1 calls what is to be done ahead
+// while there is no order yet, with more rights than the guest has: that is for what only takes time, and neither opens nor
+// changes anything.
+func Main(guest Guest, ahead ...func()) {
 	if len(os.Args) != 2 {
 		return
 	}
@@ -57,7 +59,7 @@ func Main(guest Guest) {
 	case sandbox.LauncherArg:
 		os.Exit(runLauncher())
 	case initArg:
-		os.Exit(runInit(guest))
+		os.Exit(runInit(guest, ahead))
 	case idleArg:
 		os.Exit(runIdle())
 	}

@@ -196,6 +196,16 @@ func TestStepsCannotEndPid1BySignals(t *testing.T) {
 	})
 }
 
+func TestStepsDoNotSeeTheNamesOfControlGroups(t *testing.T) {
+	modes(t, func(t *testing.T, mode func(*sandbox.Config)) {
+		y := open(t, mode)
+		r := y.make("cut -d: -f3- /proc/self/cgroup | sort -u", nil)
+		if end := r.wait(t); end.Exit != 0 || r.output() != "/\n" {
+			t.Errorf("%+v\n%s", end, r.output())
+		}
+	})
+}
+
 // Pid 1 is started with another slack of timers, for its runtime's sake.
 func TestStepsTimersAreAsPunctualAsEverybodys(t *testing.T) {
 	y := open(t, nil)

@@ -23,7 +23,7 @@ func newSetups(cfg *sandbox.Configure) (*setups, error) {
 	if err != nil {
 		return nil, err
 	}
-	filter, err := confine.Filter()
+	filter, err := confine.Filter(!cfg.Rootless)
 	if err != nil {
 		return nil, err
 	}

@@ -93,15 +93,25 @@ func TestSubmodulesAreFiles(t *testing.T) {
 	inner := folder(t, "git init -q .; printf i > inner; git add .; git commit -qm i")
 	middle := folder(t, "git init -q .; printf m > middle; git submodule --quiet add '"+inner+"' sub; git add .; git commit -qm m; printf '*.tmp\\n' > .gitignore; git add .; git commit -qm ig")
 	dir := folder(t, "git init -q .; git submodule --quiet add '"+middle+"' lib; git submodule --quiet add '"+inner+"' away; git submodule --quiet update --init --recursive;"+
-		"git commit -qm o; git submodule --quiet deinit -f away; printf t > lib/x.tmp; printf n > lib/new; mkdir nested; cd nested; git init -q .; printf f > f")
+		"git commit -qm o; git submodule --quiet deinit -f away; printf changed > lib/middle; printf t > lib/x.tmp; printf n > lib/new; mkdir nested; cd nested; git init -q .; printf f > f")
 	m := newMemory()
 	snap := take(t, snapshot.Options{Dir: dir}, m)
 	got := paths(t, m, snap.Tree)
 	delete(got, ".gitmodules")
 	delete(got, "lib/.gitmodules")
-	want := map[string]string{"lib/": "", "lib/middle": "m", "lib/new": "n", "lib/.gitignore": "*.tmp\n", "lib/sub/": "", "lib/sub/inner": "i"}
+	want := map[string]string{"lib/": "", "lib/middle": "changed", "lib/new": "n", "lib/.gitignore": "*.tmp\n", "lib/sub/": "", "lib/sub/inner": "i"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	sh(t, dir, "rm lib/new; rm -r nested; git submodule --quiet update --init away")
+	for _, step := range []struct {
+		script string
+		dirty  bool
+	}{{"true", true}, {"git -C lib checkout -q middle", false}} {
+		sh(t, dir, step.script)
+		if got := take(t, snapshot.Options{Dir: dir}, nil).Facts.Dirty; got != step.dirty {
+			t.Errorf("a changed file of a submodule, after %s: dirty %v", step.script, got)
+		}
 	}
 	if kinds := kindsOf(snap.Warnings); kinds["away"] != snapshot.MissingSubmodule || kinds["nested"] != snapshot.NestedRepository || len(kinds) != 2 {
 		t.Errorf("%+v", snap.Warnings)

@@ -116,21 +116,24 @@ func (r *Repo) ref(ctx context.Context) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// Dirty reports whether tracked files differ from the commit that is checked out. What the index hides (assume-unchanged,
-// skip-worktree) stays hidden, and a submodule counts by its commit alone. The programs by which a repository's settings
-// convert files run only where the repository belongs to the user who asks.
+// Dirty reports whether tracked files differ from the commit that is checked out, those of submodules included. What the
+// index hides (assume-unchanged, skip-worktree) stays hidden. In a repository of another user than the one who asks, the
+// programs by which its settings convert files do not run, and a submodule counts by its commit alone.
 func (r *Repo) Dirty(ctx context.Context) (bool, error) {
-	args := []string{"status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames"}
 	info, err := os.Stat(r.Top)
-	if err == nil && !disk.Ours(info) {
-		var off []string
-		off, err = r.filtersOff(ctx)
-		args = append(off, args...)
-	}
 	if err != nil {
 		return false, err
 	}
-	out, err := r.output(ctx, args...)
+	var off []string
+	submodules := "none"
+	if !disk.Ours(info) {
+		submodules = "dirty"
+		if off, err = r.filtersOff(ctx); err != nil {
+			return false, err
+		}
+	}
+	out, err := r.output(ctx, append(off, "status", "--porcelain", "-z", "--untracked-files=no", "--no-renames",
+		"--ignore-submodules="+submodules)...)
 	return len(out) > 0, err
 }
 

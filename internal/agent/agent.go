@@ -13,6 +13,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/enroll"
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -22,6 +23,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/runner"
 	"github.com/forgeyard/forgeyard/internal/runner/core"
 	"github.com/forgeyard/forgeyard/internal/runner/localstate"
+	"github.com/forgeyard/forgeyard/internal/runner/objects"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 	"github.com/forgeyard/forgeyard/internal/transport"
 	"github.com/forgeyard/forgeyard/internal/transport/quic"
@@ -40,10 +42,13 @@ type Options struct {
 	Path       []string // folders that come first in the PATH of jobs, where these can see them
 	Sandbox    Sandbox
 	Env        []forge.EnvVar // for every step
-	Grace      time.Duration  // for running jobs once it is asked to stop; 0: as long as they take
-	Version    string
-	Log        *slog.Logger       // nil: silence
-	Metrics    *telemetry.Metrics // the registry of this process, in which no other agent is; nil: nothing is counted
+	Keep       objects.Limits // of what is kept for later jobs; zero has defaults
+	// InPlace gives the daemon's store as an attempt may use it, where it is on this machine. nil: over the connection.
+	InPlace func(of forge.AttemptContext) cas.Store
+	Grace   time.Duration // for running jobs once it is asked to stop; 0: as long as they take
+	Version string
+	Log     *slog.Logger       // nil: silence
+	Metrics *telemetry.Metrics // the registry of this process, in which no other agent is; nil: nothing is counted
 }
 
 func (o Options) log() *slog.Logger {
@@ -214,7 +219,7 @@ func (o Options) config(ctx context.Context, roads *[]*quic.Dialer, x *executors
 	return runner.Config{
 		Metrics: metrics,
 		State:   o.State, Endpoints: o.Endpoints, Slots: o.Slots, Labels: o.Labels, Reserve: o.Reserve, Policy: o.Policy,
-		Env: o.Env, Version: o.Version, Log: o.log(),
+		Env: o.Env, Keep: o.Keep, InPlace: o.InPlace, Version: o.Version, Log: o.log(),
 		Roads: func(roots trust.Roots, certificates *trust.Source) (agents, recovery transport.Dialer) {
 			client := trust.Client{Roots: roots, ServerName: o.ServerName, Certificates: certificates}
 			options := quic.Options{Log: o.log().With(telemetry.KeyComponent, "transport")}

@@ -34,6 +34,8 @@ type Config struct {
 	Version string            // of this program, for people
 	Log     *slog.Logger      // nil: silent
 	Metrics *telemetry.Metrics
+	// Objects bounds the content store.
+	Objects ObjectLimits
 	// Terms are the versions of the protocol that are spoken; zero are all that this build knows.
 	Terms protocol.Terms
 	// Lifetime is that of the certificates that runners get; zero is trust.RunnerLifetime.
@@ -43,6 +45,12 @@ type Config struct {
 	// Link and QUIC bound connections; zero fields have their defaults.
 	Link link.Config
 	QUIC quic.Options
+}
+
+// ObjectLimits bound the content store. Nothing in it is deleted yet: what does not fit is refused.
+type ObjectLimits struct {
+	MaxBytes forge.Bytes // of all objects; zero: no bound but the disk
+	MinFree  forge.Bytes // of the disk, left for the database and the logs; zero is objects.DefaultMinFree
 }
 
 // withDefaults fills in what is not said.
@@ -108,6 +116,7 @@ func (c Config) changed(next Config) []string {
 		{"agent_transport.listen", a.Listen == b.Listen},
 		{"http.listen", a.HTTP == b.HTTP},
 		{"lease", a.Policy == b.Policy},
+		{"cas", a.Objects == b.Objects},
 		{"lifetime", a.Lifetime == b.Lifetime},
 	} {
 		if !field.same {

@@ -16,9 +16,11 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/enrolment"
 	"github.com/forgeyard/forgeyard/internal/daemon/httpapi"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
+	"github.com/forgeyard/forgeyard/internal/daemon/objects"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/enroll"
 	"github.com/forgeyard/forgeyard/internal/program"
+	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 	"github.com/forgeyard/forgeyard/internal/transport/quic"
 	"github.com/forgeyard/forgeyard/internal/trust"
@@ -39,9 +41,10 @@ type Daemon struct {
 	cfg   Config
 	ready chan struct{}
 
-	mu    sync.Mutex
-	addrs Addresses
-	api   *httpapi.Server
+	mu      sync.Mutex
+	addrs   Addresses
+	api     *httpapi.Server
+	objects *objects.Objects
 }
 
 // New returns a daemon that does nothing until Run. It checks the configuration.
@@ -60,6 +63,13 @@ func (d *Daemon) Addresses() Addresses {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.addrs
+}
+
+// Objects is the content store, once the daemon is ready and until it ends: for whoever works in the same process.
+func (d *Daemon) Objects() *objects.Objects {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.objects
 }
 
 // Reload takes over what can change while the daemon runs: the bearer token, read anew from its file. It returns the
@@ -84,6 +94,7 @@ func (d *Daemon) Reload(next Config) (restart []string, err error) {
 type parts struct {
 	store    *store.Store
 	logs     *logs.Store
+	objects  *objects.Objects
 	ca       *trust.CA
 	source   *trust.Source
 	control  *control.Control
@@ -117,6 +128,7 @@ func (d *Daemon) start(ctx context.Context, stack *program.Stack) error {
 		{"store", d.openStore},
 		{"trust", d.openTrust},
 		{"logs", d.openLogs},
+		{"objects", d.openObjects},
 		{"control", d.openControl},
 		{"agents", d.openAgents},
 		{"http", d.openHTTP},
@@ -177,10 +189,25 @@ func (d *Daemon) openLogs(_ context.Context, stack *program.Stack, p *parts) (er
 	return nil
 }
 
+func (d *Daemon) openObjects(_ context.Context, stack *program.Stack, p *parts) (err error) {
+	p.objects, err = objects.Open(filepath.Join(d.cfg.Dir, objectsDir), objects.Options{
+		MaxBytes: d.cfg.Objects.MaxBytes, MinFree: d.cfg.Objects.MinFree, Log: d.cfg.Log,
+	}, p.store)
+	if err != nil {
+		return err
+	}
+	stack.Close("objects", p.objects.Close)
+	stack.Go("object room", func(ctx context.Context) error {
+		p.objects.Watch(ctx)
+		return nil
+	})
+	return nil
+}
+
 func (d *Daemon) openControl(_ context.Context, stack *program.Stack, p *parts) error {
 	took := newDurations(d.cfg.Metrics)
 	p.control = control.New(control.Config{
-		Store: p.store, CA: p.ca, Policy: d.cfg.Policy, Log: d.cfg.Log,
+		Store: p.store, CA: p.ca, Policy: d.cfg.Policy, Trees: p.objects, Log: d.cfg.Log,
 		Place:      func(w control.Placement) { p.agents.Place(core.Place(w)) },
 		Cancelling: took.cancelling,
 	})
@@ -199,10 +226,10 @@ func (d *Daemon) newAgents(p *parts, took *durations) (*agents.Server, error) {
 	road := d.cfg.Link
 	road.Terms, road.Software, road.Log = d.cfg.Terms, d.software(), d.cfg.Log
 	if road.Terms.Versions == nil {
-		road.Terms = ownTerms()
+		road.Terms = protocol.OwnTerms()
 	}
 	return agents.New(agents.Config{
-		Store: newObserved(p.store, d.cfg.Metrics, took, d.cfg.Log), Logs: p.logs, Policy: d.cfg.Policy, Software: d.software(),
+		Store: newObserved(p.store, d.cfg.Metrics, took, d.cfg.Log), Logs: p.logs, Objects: p.objects, Policy: d.cfg.Policy, Software: d.software(),
 		Cluster: p.ca.Cluster(), Desk: desk,
 		Counter: enroll.NewCounter(desk, enroll.CounterConfig{Link: road, Log: d.cfg.Log}), Control: p.control,
 		Metrics: agents.NewMetrics(d.cfg.Metrics), Log: d.cfg.Log, Link: road, Spread: d.cfg.Spread,
@@ -255,7 +282,7 @@ func (d *Daemon) set(p *parts, tcp, socket net.Listener) {
 		a.Socket = "unix://" + socket.Addr().String()
 	}
 	d.mu.Lock()
-	d.addrs, d.api = a, p.api
+	d.addrs, d.api, d.objects = a, p.api, p.objects
 	d.mu.Unlock()
 	d.cfg.Log.Info("the daemon is ready", "agents", a.Agents, "http", a.HTTP, "socket", a.Socket, "ca", a.Fingerprint, "cluster", a.Cluster)
 }

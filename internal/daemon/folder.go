@@ -18,6 +18,7 @@ import (
 // Names in the daemon's folder (D16).
 const (
 	logsDir    = "logs"
+	objectsDir = "cas"
 	trustDir   = "trust"
 	tokenFile  = "admin.token"
 	socketFile = "http.sock"

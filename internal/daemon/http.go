@@ -142,7 +142,7 @@ func sessions(list []agents.Session) []api.Session {
 func (d *Daemon) protocols() api.Protocols {
 	terms := d.cfg.Terms
 	if terms.Versions == nil {
-		terms = ownTerms()
+		terms = protocol.OwnTerms()
 	}
 	out := api.Protocols{ALPN: []string{string(protocol.ALPNAgent), string(protocol.ALPNEnroll)}}
 	var all []protocol.Version

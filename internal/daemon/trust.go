@@ -9,7 +9,6 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/enroll"
 	"github.com/forgeyard/forgeyard/internal/forge"
-	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 	"github.com/forgeyard/forgeyard/internal/trust"
 )
@@ -59,13 +58,5 @@ func (d *Daemon) audit(p *parts) func(context.Context, enroll.Event) {
 		if err != nil {
 			d.cfg.Log.Error("an audit event was not stored", "kind", event.Kind, telemetry.KeyRunner, e.Runner, "why", e.Why, telemetry.KeyError, err)
 		}
-	}
-}
-
-// ownTerms is what this build speaks and has carried out.
-func ownTerms() protocol.Terms {
-	return protocol.Terms{
-		Versions: protocol.OwnTerms().Versions,
-		Features: protocol.FeatureSet{protocol.FeatureLogResume, protocol.FeatureLogZstd, protocol.FeatureProbe},
 	}
 }

@@ -158,6 +158,7 @@ func (y Yard) own(ctx, force context.Context, o cli.LocalOptions, use func(conte
 	}
 	defer client.Close()
 	settings := y.agentOptions(o, at.Agents)
+	settings.InPlace = inPlace(d.Objects())
 	confined := make(chan error, 1)
 	settings.Sandbox.Tell = func(why error) { confined <- why }
 	if err := y.enrol(base, client, settings, at); err != nil {

@@ -33,9 +33,11 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
+	"github.com/forgeyard/forgeyard/internal/cas/remote"
 	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
+	"github.com/forgeyard/forgeyard/internal/daemon/objects"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
@@ -119,6 +121,7 @@ type Counter interface {
 type Config struct {
 	Store    Store
 	Logs     *logs.Store
+	Objects  *objects.Objects // nil: no objects move
 	Policy   forge.LeasePolicy
 	Software string // name and version of this program, for people
 	Cluster  trust.Cluster
@@ -158,6 +161,7 @@ type Server struct {
 	place    sync.WaitGroup // connections, and what closes them
 	places   chan struct{}
 	budget   *semaphore.Weighted
+	objects  *remote.Server
 	served   atomic.Bool
 
 	mu     sync.Mutex
@@ -183,10 +187,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Spread = 5 * time.Second
 	}
 	if cfg.Link.Terms.Versions == nil {
-		cfg.Link.Terms = protocol.Terms{
-			Versions: protocol.OwnTerms().Versions,
-			Features: protocol.FeatureSet{protocol.FeatureLogResume, protocol.FeatureLogZstd, protocol.FeatureProbe},
-		}
+		cfg.Link.Terms = protocol.OwnTerms()
 	}
 	s := &Server{
 		cfg: cfg, boot: clock.Boot, core: core.New(core.Config{Policy: cfg.Policy, Seed: ident.Seed()}),
@@ -194,6 +195,7 @@ func New(cfg Config) (*Server, error) {
 		places: make(chan struct{}, MaxConns), budget: semaphore.NewWeighted(MaxLogBytes),
 		seats: map[forge.RunnerID][]*seat{}, voices: map[forge.RunnerID]*conn{},
 	}
+	s.objects = remote.NewServer(remote.ServerConfig{Log: cfg.Log})
 	s.serving, s.halt = context.WithCancel(context.Background())
 	s.work, s.stopWork = context.WithCancel(context.Background())
 	s.cfg.Link.Software, s.cfg.Link.Log, s.cfg.Link.Observer = cfg.Software, cfg.Log, (*observer)(s)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/cas/remote"
 	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
 	"github.com/forgeyard/forgeyard/internal/digest"
@@ -35,6 +36,7 @@ type conn struct {
 	accepted  chan struct{}  // closed when no more streams are taken
 	streams   sync.WaitGroup // those that were
 	logs      atomic.Int32   // streams of logs
+	objects   *remote.Connection
 
 	*seat
 	renewing atomic.Bool // a certificate is being made
@@ -85,6 +87,7 @@ func (s *Server) talk(place *seat, runner forge.RunnerID) {
 	s.cfg.Metrics.handshake(s.boot().Sub(began))
 	l.Bind(runner, forge.AgentSessionID{})
 	c := newConn(l, place, runner)
+	c.objects = s.objects.Connection(l)
 	s.post(func() {
 		s.last++
 		c.id = s.last

@@ -47,10 +47,14 @@ func (s *Server) carryOut(effect core.Effect) {
 func (s *Server) transact(e core.Begin) core.Event {
 	var answer authority.Answer
 	var err error
-	if seal, ok := e.Command.(*authority.SealLog); ok {
-		answer, err = s.cfg.Logs.Seal(s.work, seal)
-	} else {
-		answer, err = s.cfg.Store.Do(s.work, classOf(e.Command), e.Command)
+	switch cmd := e.Command.(type) {
+	case *authority.SealLog:
+		answer, err = s.cfg.Logs.Seal(s.work, cmd)
+	case *authority.Complete:
+		s.deliver(s.work, cmd)
+		answer, err = s.cfg.Store.Do(s.work, store.ClassState, cmd)
+	default:
+		answer, err = s.cfg.Store.Do(s.work, classOf(cmd), cmd)
 	}
 	if err != nil && s.work.Err() == nil {
 		s.cfg.Log.Error("a transaction has no answer", "rule", ruleName(e.Command), telemetry.KeyError, err)
@@ -61,7 +65,7 @@ func (s *Server) transact(e core.Begin) core.Event {
 // classOf says in which queue a rule waits: first comes what keeps leases alive.
 func classOf(cmd authority.Command) store.Class {
 	switch cmd.(type) {
-	case *authority.Phase, *authority.Complete, *authority.Offer, *authority.SealLog:
+	case *authority.Phase, *authority.Offer, *authority.SealLog:
 		return store.ClassState
 	default:
 		return store.ClassLease

@@ -13,6 +13,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/link"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/protocol/agentv1"
+	"github.com/forgeyard/forgeyard/internal/protocol/casv1"
 	"github.com/forgeyard/forgeyard/internal/protocol/logv1"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
@@ -49,8 +50,10 @@ func (s *Server) takeStreams(c *conn) {
 				s.takeLog(c, in, head)
 			case *agentv1.SecretHeaderV1:
 				s.takeSecrets(c, in, head)
+			case *casv1.StreamHeaderV1:
+				s.takeObjects(c, in, head)
 			default:
-				in.Reset(protocol.ResetNotFound) // there is no store of objects yet
+				in.Reset(protocol.ResetNotFound)
 			}
 		})
 	}

@@ -46,7 +46,15 @@ type Config struct {
 	Cancelling func([]forge.JobID)
 	CA         *trust.CA
 	Policy     forge.LeasePolicy
+	Trees      Trees // nil: no run has inputs
 	Log        *slog.Logger
+}
+
+// Trees knows which trees of files a project has; objects.Objects does.
+type Trees interface {
+	// CheckTree returns nil for a tree that is there whole, and is what it says. A *objects.MissingError or a *cas.TreeError
+	// says what is wrong with it; any other error leaves that open.
+	CheckTree(ctx context.Context, project forge.ProjectName, t forge.TreeRef) error
 }
 
 // Control owns runs and runners.
@@ -57,6 +65,7 @@ type Control struct {
 	cancelling func([]forge.JobID)
 	ca         *trust.CA
 	policy     forge.LeasePolicy
+	trees      Trees
 	log        *slog.Logger
 	now        func() forge.Instant
 	nudge      chan struct{} // holds one
@@ -82,7 +91,7 @@ func New(cfg Config) *Control {
 		cancelling = func([]forge.JobID) {}
 	}
 	return &Control{
-		store: cfg.Store, wishes: cfg.Place, cancelling: cancelling, ca: cfg.CA, policy: cfg.Policy, log: log, now: clock.Boot,
+		store: cfg.Store, wishes: cfg.Place, cancelling: cancelling, ca: cfg.CA, policy: cfg.Policy, trees: cfg.Trees, log: log, now: clock.Boot,
 		nudge: make(chan struct{}, 1), waits: waits{}, fleet: fleet{live: map[forge.RunnerID]live{}, refused: map[forge.RunnerID]Refusal{}},
 	}
 }

@@ -10,7 +10,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/daemon/objects"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
 	"github.com/forgeyard/forgeyard/internal/jobspec"
@@ -55,6 +58,9 @@ var ErrKeyReused = errors.New("this idempotency key was used for another run")
 func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made bool, err error) {
 	n, err := c.newRun(s)
 	if err != nil {
+		return store.Run{}, false, err
+	}
+	if err := c.checkTrees(ctx, &s); err != nil {
 		return store.Run{}, false, err
 	}
 	err = c.store.Update(ctx, store.ClassState, func(tx *store.Tx) error {
@@ -167,7 +173,7 @@ func tooEarly(s *forge.JobSpec) forge.Problems {
 	for _, part := range []struct {
 		path string
 		n    int
-	}{{"inputs", len(s.Inputs)}, {"outputs", len(s.Outputs)}, {"caches", len(s.Caches)}, {"secrets", len(s.Secrets)}} {
+	}{{"caches", len(s.Caches)}, {"secrets", len(s.Secrets)}} {
 		if part.n > 0 {
 			found = append(found, forge.Problem{Path: part.path, What: "cannot be used yet; leave them out"})
 		}
@@ -176,6 +182,42 @@ func tooEarly(s *forge.JobSpec) forge.Problems {
 		found = append(found, forge.Problem{Path: "connectivity.mode", What: "offline needs the consent of a pool, which cannot be given yet; use grace"})
 	}
 	return found
+}
+
+// checkTrees checks that the project has every tree that the jobs begin with: nobody may name what they do not hold, and a
+// job must not fail later for what can be told now.
+func (c *Control) checkTrees(ctx context.Context, s *Submission) error {
+	var wrong forge.Problems
+	checked := map[forge.TreeRef]error{}
+	for i := range s.Jobs {
+		for k, in := range s.Jobs[i].Spec.Inputs {
+			err, done := checked[in.Tree]
+			if !done {
+				err = c.checkTree(ctx, s.Project, in.Tree)
+				checked[in.Tree] = err
+			}
+			var missing *objects.MissingError
+			var lies *cas.TreeError
+			switch at := fmt.Sprintf("jobs[%d].spec.inputs[%d].tree", i, k); {
+			case err == nil:
+			case errors.As(err, &missing), errors.As(err, &lies):
+				wrong = append(wrong, forge.Problem{Path: at, What: "cannot be used: " + err.Error()})
+			default:
+				return fmt.Errorf("check %s: %w", at, err)
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return wrong
+	}
+	return nil
+}
+
+func (c *Control) checkTree(ctx context.Context, project forge.ProjectName, t forge.TreeRef) error {
+	if c.trees == nil {
+		return &objects.MissingError{Some: []digest.Ref{t.Root}, Count: 1}
+	}
+	return c.trees.CheckTree(ctx, project, t)
 }
 
 // below puts problems under a place.

@@ -138,7 +138,7 @@ func TestWhatACompletionNamesHasToBeWholeFirst(t *testing.T) {
 	tree, _ := castest.Tree(t, whole, map[string]string{"a/b": "made", "c": "too"})
 	named := []forge.OutputRef{{Output: 0, Ref: tree.Root, Tree: true}}
 	for i, ref := range append(whole.Refs(), digest.Ref{}) {
-		err := w.Deliver(t.Context(), l.of.Attempt, named)
+		err := w.Deliver(t.Context(), l.of, named)
 		if last := i == len(whole.Refs()); last {
 			w.must(err)
 			break
@@ -156,7 +156,7 @@ func TestWhatACompletionNamesHasToBeWholeFirst(t *testing.T) {
 	if !w.live(l, named[0]) {
 		t.Error("it is not live")
 	}
-	w.must(w.Deliver(t.Context(), l.of.Attempt, named))
+	w.must(w.Deliver(t.Context(), l.of, named))
 }
 
 // live reports whether an output was recorded as live.
@@ -187,12 +187,12 @@ func TestAnOutputThatMayNotBeIsRefused(t *testing.T) {
 		"too many files": {Ref: many.Root, Tree: true},
 	} {
 		var refused *objects.OutputError
-		if err := w.Deliver(t.Context(), l.of.Attempt, []forge.OutputRef{out}); !errors.As(err, &refused) {
+		if err := w.Deliver(t.Context(), l.of, []forge.OutputRef{out}); !errors.As(err, &refused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	var bad *cas.TreeError
-	if err := w.Deliver(t.Context(), l.of.Attempt, []forge.OutputRef{{Ref: no, Tree: true}}); !errors.As(err, &bad) {
+	if err := w.Deliver(t.Context(), l.of, []forge.OutputRef{{Ref: no, Tree: true}}); !errors.As(err, &bad) {
 		t.Errorf("no tree: %v", err)
 	}
 }

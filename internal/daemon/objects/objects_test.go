@@ -307,7 +307,7 @@ func TestAnExplanationNamesHoldersAndUses(t *testing.T) {
 	w := newWorld(t)
 	l := w.running("app", output)
 	ref, _ := castest.Tree(t, w.scope(l), map[string]string{"f": "x"})
-	w.must(w.Deliver(t.Context(), l.of.Attempt, []forge.OutputRef{{Ref: ref.Root, Tree: true}}))
+	w.must(w.Deliver(t.Context(), l.of, []forge.OutputRef{{Ref: ref.Root, Tree: true}}))
 	e, err := w.Explain(t.Context(), ref.Root)
 	w.must(err)
 	if !e.OnDisk || len(e.Holders) != 1 || e.Holders[0].Project != "app" || len(e.Uses) != 1 || e.Uses[0].Attempt != l.of.Attempt {

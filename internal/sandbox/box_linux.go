@@ -1,7 +1,10 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -19,9 +22,14 @@ type Box struct {
 	asking   sync.Mutex
 	usage    chan cgroup.Usage // takes one
 
-	pid   int      // set before made says nil
-	pidfd *os.File // likewise; read and closed by the reader of answers alone
-	end   End      // read once done is closed
+	folder string   // set before it is asked for
+	pid    int      // set before made says nil
+	pidfd  *os.File // likewise; read and closed by the reader of answers alone
+	tree   *os.File // likewise; the folder with its layers, nil without layers
+	end    End      // read once done is closed
+
+	closing sync.Once
+	closed  error
 }
 
 // MoveDeadline passes a later deadline on, to the launcher and to the guest.
@@ -40,6 +48,35 @@ func (b *Box) End() End { return b.end }
 
 // Pid is the host's id of its pid 1.
 func (b *Box) Pid() int { return b.pid }
+
+// Files opens the attempt's folder as the sandbox sees it, or has left it, to be read: with its layers, which are there as
+// long as the box is not closed, with or without a launcher. The caller closes the root before it closes the box.
+func (b *Box) Files() (*os.Root, error) {
+	if b.tree == nil {
+		return os.OpenRoot(b.folder)
+	}
+	raw, err := b.tree.SyscallConn()
+	if err != nil {
+		return nil, fmt.Errorf("the folder of a sandbox with its layers: %w", err)
+	}
+	var root *os.Root
+	var rerr error
+	err = raw.Control(func(fd uintptr) { root, rerr = os.OpenRoot("/proc/self/fd/" + strconv.Itoa(int(fd))) })
+	if err := errors.Join(err, rerr); err != nil {
+		return nil, fmt.Errorf("the folder of a sandbox with its layers: %w", err)
+	}
+	return root, nil
+}
+
+// Close gives back what the box holds of the attempt's folder. It is called once Done is closed, and may be called again.
+func (b *Box) Close() error {
+	b.closing.Do(func() {
+		if b.tree != nil {
+			b.closed = b.tree.Close()
+		}
+	})
+	return b.closed
+}
 
 // orphaned ends a box whose launcher has ended without a word about it. The kernel kills pid 1 for that; this makes sure,
 // and waits for it.

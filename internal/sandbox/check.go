@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -75,10 +76,41 @@ func (o *Order) check() error {
 		return errors.New("an order without a network")
 	case o.Keeper == nil || o.Stdout == nil || o.Stderr == nil:
 		return errors.New("an order without its files")
+	case len(o.Layers) > MaxLayers:
+		return fmt.Errorf("%d layers, at most %d", len(o.Layers), MaxLayers)
 	case len(o.Guest) > MaxGuest:
 		return fmt.Errorf("%d bytes for the guest, at most %d", len(o.Guest), MaxGuest)
 	case o.Deadline == 0 || o.Deadline == forge.Never:
 		return errors.New("an order without a deadline")
 	}
+	return checkLayers(o.Layers)
+}
+
+func checkLayers(layers []Layer) error {
+	text := 0
+	for i := range layers {
+		l := &layers[i]
+		text += len(l.Mount) + len(l.Folder)
+		switch {
+		case text > MaxLayerText:
+			return fmt.Errorf("the paths of layers have more than %d bytes", MaxLayerText)
+		case l.Mount == "." || !filepath.IsLocal(l.Mount) || path.Clean(l.Mount) != l.Mount:
+			return fmt.Errorf("a layer at %q, which is no path below %s", l.Mount, WorkDir)
+		case overlaps(l.Mount, OwnDir):
+			return fmt.Errorf("a layer at %q; %s/%s is the sandbox's own", l.Mount, WorkDir, OwnDir)
+		case !filepath.IsAbs(l.Folder):
+			return fmt.Errorf("a layer over %q, which is not an absolute path", l.Folder)
+		}
+		for _, other := range layers[:i] {
+			if overlaps(l.Mount, other.Mount) {
+				return fmt.Errorf("layers at %q and %q, one within the other", l.Mount, other.Mount)
+			}
+		}
+	}
 	return nil
+}
+
+// overlaps reports whether two paths are the same, or one is within the other.
+func overlaps(a, b string) bool {
+	return strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
 }

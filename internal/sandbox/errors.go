@@ -11,6 +11,9 @@ var ErrNoSlot = errors.New("as many sandboxes run as there are slots")
 // ErrEnded says that the launcher has ended.
 var ErrEnded = errors.New("the launcher of sandboxes has ended")
 
+// ErrNoLayers says that this machine cannot put layers over the folders of an order.
+var ErrNoLayers = errors.New("folders cannot be put in layers here")
+
 // SetupError says that a sandbox was not made.
 type SetupError struct {
 	Level Level // the wall that was insisted on and is not there, or ""
@@ -25,7 +28,7 @@ func (e *SetupError) Unwrap() error { return e.Err }
 // Revision counts the languages that agents, launchers and keepers have spoken: every change of one of their messages adds
 // one. A launcher says it before anything else, and an agent has nothing to do with one that says another or none: a program
 // that was left over from another release.
-const Revision = 2
+const Revision = 3
 
 // StrangerError says that the program of the launcher does not speak as this one does.
 type StrangerError struct {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,9 +65,13 @@ func Open(ctx context.Context, cfg Config) (*Launcher, error) {
 // configure tells the launcher how to be, and waits until it is.
 func (l *Launcher) configure(ctx context.Context) error {
 	c := &l.cfg
+	var own unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/mnt", &own); err != nil {
+		return fmt.Errorf("the agent's mount namespace: %w", err)
+	}
 	err := l.process.conn.Send(&Request{Configure: &Configure{
 		State: c.State, View: c.View, Pool: c.Pool, Slots: c.Slots, UIDBase: c.UIDBase, Rootless: c.Rootless,
-		NoCgroups: c.NoCgroups, Switches: c.Switches, Agent: os.Getpid(),
+		NoCgroups: c.NoCgroups, Switches: c.Switches, Agent: os.Getpid(), MountNS: own.Ino,
 	}})
 	if err != nil {
 		return fmt.Errorf("configure the launcher: %w", err)
@@ -109,7 +114,7 @@ func (l *Launcher) Make(ctx context.Context, o *Order) (*Box, error) {
 	if err != nil {
 		return nil, &SetupError{Err: err}
 	}
-	request.ID = b.id
+	request.ID, b.folder = b.id, request.Folder
 	if err := l.process.conn.Send(&Request{Make: request}, o.Keeper, o.Stdout, o.Stderr, guest); err != nil {
 		l.remove(b.id)
 		return nil, &SetupError{Err: errors.Join(ErrEnded, err)}
@@ -120,8 +125,9 @@ func (l *Launcher) Make(ctx context.Context, o *Order) (*Box, error) {
 		b.Kill()
 		if err = <-b.made; err == nil {
 			<-b.done
+			err = b.Close()
 		}
-		err = &SetupError{Err: context.Cause(ctx)}
+		err = &SetupError{Err: errors.Join(context.Cause(ctx), err)}
 	}
 	if err != nil {
 		return nil, err
@@ -138,8 +144,15 @@ func (l *Launcher) request(o *Order) (*MakeRequest, error) {
 	if err != nil {
 		return nil, err
 	}
+	layers := slices.Clone(o.Layers)
+	for i := range layers {
+		if layers[i].Folder, err = filepath.EvalSymlinks(layers[i].Folder); err != nil {
+			return nil, err
+		}
+	}
 	return &MakeRequest{
 		Name: o.Name, Folder: folder, Network: o.Network, Limits: o.Limits, Policy: o.Policy, Deadline: o.Deadline, Need: o.Need,
+		Layers: layers,
 	}, nil
 }
 
@@ -216,8 +229,12 @@ func (l *Launcher) hear(a *Answer, files []*os.File) []*os.File {
 	case a.Failed != "":
 		l.readied(errors.New(a.Failed))
 	case a.Made != nil:
-		if b := l.box(a.Made.ID); b != nil && b.pidfd == nil && len(files) == 1 {
-			b.pid, b.pidfd, files = a.Made.Pid, files[0], nil
+		if b := l.box(a.Made.ID); b != nil && b.pidfd == nil && (len(files) == 1 || len(files) == 2) {
+			b.pid, b.pidfd = a.Made.Pid, files[0]
+			if len(files) == 2 {
+				b.tree = files[1]
+			}
+			files = nil
 			b.made <- nil
 		}
 	case a.Refused != nil:
@@ -251,6 +268,8 @@ func (r *Refused) err() error {
 	switch {
 	case r.NoSlot:
 		e.Err = ErrNoSlot
+	case r.Flat:
+		e.Err = fmt.Errorf("%w: %s", ErrNoLayers, r.Text)
 	case r.NoDisk:
 		e.Err = fmt.Errorf("%s: %w", r.Text, unix.ENOSPC)
 	}

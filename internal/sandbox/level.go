@@ -19,6 +19,7 @@ const (
 	LevelCgroupMemory     Level = "cgroup-memory"
 	LevelCgroupCPU        Level = "cgroup-cpu"
 	LevelCgroupPids       Level = "cgroup-pids"
+	LevelOverlay          Level = "overlay" // inputs are layers over the one tree that all attempts share; else each has a copy
 )
 
 // Levels lists every wall, in the order of reports.
@@ -26,7 +27,7 @@ func Levels() []Level {
 	return []Level{
 		LevelUserNamespace, LevelMappedUIDs, LevelPIDNamespace, LevelMountNamespace, LevelNetworkNamespace, LevelIPCNamespace,
 		LevelUTSNamespace, LevelHiddenProc, LevelSeccomp, LevelLandlock, LevelLandlockScopes, LevelCgroupMemory, LevelCgroupCPU,
-		LevelCgroupPids,
+		LevelCgroupPids, LevelOverlay,
 	}
 }
 

@@ -40,10 +40,11 @@ type Configure struct {
 	Rootless  bool
 	NoCgroups bool
 	Switches  Switches
-	Agent     int // process id
+	Agent     int    // process id
+	MountNS   uint64 // the agent's, which is not the launcher's
 }
 
-// MakeRequest is an Order. Its Folder has no symbolic links.
+// MakeRequest is an Order. Its Folder, and those of its layers, have no symbolic links.
 type MakeRequest struct {
 	ID       uint64 // of this launcher's sandboxes, never 0, never used again
 	Name     string
@@ -53,6 +54,7 @@ type MakeRequest struct {
 	Policy   forge.LeasePolicy
 	Deadline forge.Instant
 	Need     []Level
+	Layers   []Layer `json:",omitempty"`
 }
 
 // MoveRequest moves a deadline.
@@ -67,7 +69,7 @@ type Answer struct {
 	Speaks  uint64   `json:",omitempty"` // Revision; the first, and only the first
 	Ready   *Report  `json:",omitempty"` // after Configure
 	Failed  string   `json:",omitempty"` // after Configure: no sandbox can be built, and the launcher ends
-	Made    *Made    `json:",omitempty"` // with a pidfd of pid 1
+	Made    *Made    `json:",omitempty"` // with a pidfd of pid 1, and where the order has layers, with the attempt's folder
 	Refused *Refused `json:",omitempty"`
 	Ended   *Ended   `json:",omitempty"`
 	Used    *Used    `json:",omitempty"`
@@ -86,6 +88,7 @@ type Refused struct {
 	Level  Level `json:",omitempty"`
 	NoSlot bool  `json:",omitempty"`
 	NoDisk bool  `json:",omitempty"`
+	Flat   bool  `json:",omitempty"` // layers cannot be had here
 	Text   string
 }
 

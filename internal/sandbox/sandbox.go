@@ -36,6 +36,8 @@ const (
 	HomeDir    = WorkDir + "/home"
 	TempDir    = "/tmp" // the folder tmp of the attempt's folder
 	SecretsDir = "/run/forgeyard/secrets"
+	OwnDir     = ".forgeyard"       // in the attempt's folder
+	LayersDir  = OwnDir + "/layers" // what is written over layers; the sandbox has an empty folder there
 )
 
 // Bounds and defaults.
@@ -50,6 +52,8 @@ const (
 	MaxName        = 64
 	MaxGuest       = 16 << 20 // bytes of Order.Guest
 	MaxMounts      = 256      // of a View
+	MaxLayers      = 256
+	MaxLayerText   = 64 << 10 // bytes of the paths of all layers
 )
 
 // Config is how a launcher is to be.
@@ -79,6 +83,15 @@ type Order struct {
 	Stderr   *os.File
 	Guest    []byte  // for the guest, at most MaxGuest
 	Need     []Level // walls without which it must not run
+	Layers   []Layer // what is in the attempt's folder besides what is there
+}
+
+// Layer is a folder of this machine that a sandbox has at a place of its own in the attempt's folder. Whatever the sandbox
+// does, the folder itself stays as it is.
+type Layer struct {
+	Mount    string // below Order.Folder, with slashes; no mount lies within another or within OwnDir
+	Folder   string // absolute
+	Writable bool   // what the sandbox writes lands in LayersDir; else it cannot write there
 }
 
 // Limits bound what a sandbox uses. Zero is no limit, except for Shm.

@@ -58,6 +58,7 @@ func Run(t *testing.T, o Options) {
 		{"stop", stops},
 		{"deadline", deadlines},
 		{"leftovers", leftovers},
+		{"inputs", inputs},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.tests {

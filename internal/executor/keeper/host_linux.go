@@ -35,6 +35,11 @@ type Host interface {
 	MoveDeadline(deadline forge.Instant)
 	// Finished is told of the end of each step, before anybody else is, and says what the host knows of it.
 	Finished(step forge.StepResult) Finding
+	// Files opens the attempt's folder with its inputs, as they were left. It is called after Wait has returned, and before
+	// Close.
+	Files() (*os.Root, error)
+	// Close gives back what Files needs. It is called once, after Wait has returned.
+	Close() error
 }
 
 // Finding is what a host knows of the end of a step.
@@ -87,7 +92,7 @@ func Prepare(ctx context.Context, job Job) (executor.Workload, error) {
 	case <-w.ready:
 		return w, nil
 	case <-w.done:
-		return nil, Setup(errors.New("the keeper ended before it was ready"))
+		return nil, Setup(errors.Join(errors.New("the keeper ended before it was ready"), w.Close()))
 	case <-ctx.Done():
 		return nil, Setup(errors.Join(context.Cause(ctx), w.Close()))
 	}

@@ -65,7 +65,7 @@ func Check(order *executor.Order) error {
 	case !filepath.IsAbs(order.Folder) || !utf8.ValidString(order.Folder):
 		return fmt.Errorf("the attempt's folder %q is no absolute path in UTF-8", order.Folder)
 	}
-	return nil
+	return checkInputs(order.Inputs)
 }
 
 // MakeFolders makes what every step finds in the attempt's folder.

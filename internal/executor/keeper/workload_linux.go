@@ -49,6 +49,9 @@ type workload struct {
 	killed bool
 
 	outcome executor.Outcome // read once done is closed
+
+	closing sync.Once
+	closed  error
 }
 
 // tell sends a message. Nothing is lost with one that cannot be sent: a keeper that does not listen is dead or will be.
@@ -157,7 +160,7 @@ func (w *workload) Done() <-chan struct{} { return w.done }
 // Outcome says how it ended.
 func (w *workload) Outcome() executor.Outcome { return w.outcome }
 
-// Close kills what still runs, and waits.
+// Close kills what still runs, waits, and gives back the host.
 func (w *workload) Close() error {
 	select {
 	case <-w.done:
@@ -165,7 +168,8 @@ func (w *workload) Close() error {
 		w.Kill()
 		<-w.done
 	}
-	return nil
+	w.closing.Do(func() { w.closed = w.host.Close() })
+	return w.closed
 }
 
 // wait waits for the host's end.

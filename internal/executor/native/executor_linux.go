@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/executor/keeper"
@@ -20,7 +21,8 @@ type Executor struct {
 	cfg       Config
 	launchers *launchers
 	report    sandbox.Report
-	path      []string // PATH of steps
+	path      []string    // PATH of steps
+	flat      atomic.Bool // inputs are copied, because layers cannot be had
 
 	live keeper.Live
 }
@@ -52,9 +54,11 @@ func Open(ctx context.Context, cfg Config) (*Executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Executor{
+	e := &Executor{
 		cfg: cfg, launchers: launchers, report: launchers.current.Report(), path: unique(append(view.Path, systemPath()...)),
-	}, nil
+	}
+	e.flat.Store(!e.report.Has(sandbox.LevelOverlay))
+	return e, nil
 }
 
 // unique drops what is there a second time.

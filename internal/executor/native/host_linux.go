@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,16 +30,43 @@ type host struct {
 // open makes the sandbox of an order.
 func (e *Executor) open(ctx context.Context, order *executor.Order, ends keeper.Ends) (*host, error) {
 	r := &order.Spec.Resources
-	box, err := e.launchers.make(ctx, &sandbox.Order{
+	o := &sandbox.Order{
 		Name: order.Context.Attempt.String(), Folder: order.Folder, Network: order.Spec.Network,
 		Limits: sandbox.Limits{Memory: r.Memory, CPU: r.CPU, Pids: int(order.Spec.Processes)},
 		Policy: order.Policy, Deadline: order.Deadline,
-		Keeper: ends.Agent, Stdout: ends.Stdout, Stderr: ends.Stderr, Need: needs(order),
-	})
+		Keeper: ends.Agent, Stdout: ends.Stdout, Stderr: ends.Stderr, Need: needs(order), Layers: layers(order),
+	}
+	box, err := e.make(ctx, order, o)
 	if err != nil {
 		return nil, err
 	}
 	return &host{e: e, attempt: order.Context.Attempt, box: box}, nil
+}
+
+// make makes a sandbox in which the order's inputs are layers, or copies where layers cannot be had: not on this machine,
+// or not where this attempt's folder is.
+func (e *Executor) make(ctx context.Context, order *executor.Order, o *sandbox.Order) (*sandbox.Box, error) {
+	if len(o.Layers) > 0 && !e.flat.Load() {
+		box, err := e.launchers.make(ctx, o)
+		if !errors.Is(err, sandbox.ErrNoLayers) || slices.Contains(o.Need, sandbox.LevelOverlay) {
+			return box, err
+		}
+		e.flat.Store(true)
+		e.cfg.Log.Warn("inputs are copied for each attempt from now on", "error", err)
+	}
+	if err := keeper.CopyInputs(ctx, order); err != nil {
+		return nil, err
+	}
+	o.Layers = nil
+	return e.launchers.make(ctx, o)
+}
+
+func layers(order *executor.Order) []sandbox.Layer {
+	var layers []sandbox.Layer
+	for _, in := range order.Inputs {
+		layers = append(layers, sandbox.Layer{Mount: in.Mount, Folder: in.Tree, Writable: in.Mode == forge.InputCopyOnWrite})
+	}
+	return layers
 }
 
 func needs(order *executor.Order) []sandbox.Level {
@@ -66,6 +95,12 @@ func (h *host) Wait() keeper.Death {
 
 // Kill kills pid 1, and with it everything.
 func (h *host) Kill() { h.box.Kill() }
+
+// Files opens the attempt's folder with its inputs, which needs neither the sandbox nor its launcher.
+func (h *host) Files() (*os.Root, error) { return h.box.Files() }
+
+// Close gives back the mounts that Files needs.
+func (h *host) Close() error { return h.box.Close() }
 
 // MoveDeadline tells the launcher, which holds one too.
 func (h *host) MoveDeadline(deadline forge.Instant) { h.box.MoveDeadline(deadline) }

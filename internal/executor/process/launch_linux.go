@@ -15,7 +15,7 @@ import (
 
 // Prepare starts a supervisor and tells it everything but the secrets.
 func (e *Executor) Prepare(ctx context.Context, order executor.Order) (executor.Workload, error) {
-	p, err := e.newPlan(&order)
+	p, err := e.newPlan(ctx, &order)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (e *Executor) Prepare(ctx context.Context, order executor.Order) (executor.
 	w, err := keeper.Prepare(ctx, keeper.Job{
 		Order: &order, Plan: p, Warning: warning, Log: e.cfg.Log,
 		Open: func(ends keeper.Ends) (keeper.Host, error) {
-			s, err := e.launch(attempt, ends)
+			s, err := e.launch(&order, ends)
 			if err != nil {
 				return nil, err
 			}
@@ -46,14 +46,16 @@ func (e *Executor) Prepare(ctx context.Context, order executor.Order) (executor.
 type supervisor struct {
 	e       *Executor
 	attempt forge.AttemptID
+	folder  string
 	cmd     *exec.Cmd
 	proc    proc
 	pipes   map[string]bool // that the steps print to, as /proc names them
 }
 
 // launch starts a supervisor, and records it.
-func (e *Executor) launch(attempt forge.AttemptID, ends keeper.Ends) (*supervisor, error) {
-	s := &supervisor{e: e, attempt: attempt, pipes: map[string]bool{}}
+func (e *Executor) launch(order *executor.Order, ends keeper.Ends) (*supervisor, error) {
+	attempt := order.Context.Attempt
+	s := &supervisor{e: e, attempt: attempt, folder: order.Folder, pipes: map[string]bool{}}
 	files := []*os.File{ends.Agent, ends.Stdout, ends.Stderr}
 	for _, file := range files[1:] {
 		if link, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", file.Fd())); err == nil {
@@ -106,6 +108,12 @@ func (s *supervisor) Kill() { killTree(s.proc) }
 
 // MoveDeadline has nobody to tell besides the keeper.
 func (s *supervisor) MoveDeadline(forge.Instant) {}
+
+// Files opens the attempt's folder, in which the inputs are copies.
+func (s *supervisor) Files() (*os.Root, error) { return os.OpenRoot(s.folder) }
+
+// Close has nothing to give back.
+func (s *supervisor) Close() error { return nil }
 
 // Finished knows nothing besides.
 func (s *supervisor) Finished(forge.StepResult) keeper.Finding { return keeper.Finding{} }

@@ -41,7 +41,7 @@ func (e *Executor) prepareLocal(ctx context.Context, order executor.Order) (exec
 	if err := context.Cause(ctx); err != nil {
 		return nil, &executor.SetupError{Class: forge.SandboxSetup, Err: err}
 	}
-	p, err := e.newPlan(&order)
+	p, err := e.newPlan(ctx, &order)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -13,12 +14,15 @@ import (
 // goBin is where the distribution of Go is installed by default (D11).
 const goBin = "/usr/local/go/bin"
 
-// newPlan turns an order into a plan, and makes the folders that every step finds.
-func (e *Executor) newPlan(order *executor.Order) (*keeper.Plan, error) {
+// newPlan turns an order into a plan, makes the folders that every step finds, and copies the inputs there.
+func (e *Executor) newPlan(ctx context.Context, order *executor.Order) (*keeper.Plan, error) {
 	if err := check(order); err != nil {
 		return nil, keeper.Setup(err)
 	}
 	if err := keeper.MakeFolders(order.Folder, len(order.Spec.Steps)); err != nil {
+		return nil, keeper.Setup(err)
+	}
+	if err := keeper.CopyInputs(ctx, order); err != nil {
 		return nil, keeper.Setup(err)
 	}
 	return keeper.NewPlan(order, keeper.Room{

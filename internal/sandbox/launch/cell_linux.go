@@ -45,6 +45,7 @@ type cell struct {
 
 	mu       sync.Mutex
 	child    child
+	tree     *os.File // the attempt's folder with its layers, for the agent; nil without layers
 	killed   bool
 	deadline forge.Instant
 }
@@ -64,6 +65,7 @@ type outcome struct {
 	end    sandbox.End
 	err    error // before the guest ran
 	noDisk bool
+	flat   bool // layers cannot be had here
 }
 
 // run is the cell's goroutine: it lives the cell's life and reports its end to the loop.
@@ -75,7 +77,7 @@ func (c *cell) run() {
 		c.kill() // what has only closed its socket
 		c.conclude(&o)
 	}
-	o.noDisk = errors.Is(o.err, unix.ENOSPC)
+	o.noDisk, o.flat = errors.Is(o.err, unix.ENOSPC), errors.Is(o.err, errNoLayers)
 	c.l.events <- func() { c.l.over(c, &o) }
 }
 

@@ -64,13 +64,19 @@ func (c *cell) kill() {
 	}
 }
 
-// surrender returns the descriptor of pid 1, which the caller closes, or nil where there is none any more.
-func (c *cell) surrender() *os.File {
+// surrender returns what the agent gets of a sandbox that runs, each once: the descriptor of pid 1, and the attempt's folder
+// if it has layers. The caller closes the files.
+func (c *cell) surrender() []*os.File {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.child.pidfd
-	c.child.pidfd = nil
-	return f
+	var files []*os.File
+	for _, f := range []*os.File{c.child.pidfd, c.tree} {
+		if f != nil {
+			files = append(files, f)
+		}
+	}
+	c.child.pidfd, c.tree = nil, nil
+	return files
 }
 
 // tell reports the end of an order. Of the loop.
@@ -81,7 +87,7 @@ func (c *cell) tell(o *outcome) {
 		if o.err != nil {
 			text = o.err.Error()
 		}
-		c.l.out.put(sandbox.Answer{Refused: &sandbox.Refused{ID: id, NoDisk: o.noDisk, Text: text}}, nil)
+		c.l.out.put(sandbox.Answer{Refused: &sandbox.Refused{ID: id, NoDisk: o.noDisk, Flat: o.flat, Text: text}}, nil)
 		return
 	}
 	o.end.Bitten = c.bitten && o.end.Signal == unix.SIGKILL

@@ -114,7 +114,7 @@ func (c *cell) record() error {
 
 // deliver gives pid 1 its order, and what only the launcher can make for it.
 func (c *cell) deliver(e *errand) error {
-	folder, err := c.folder(e.Folder)
+	folder, err := c.shown(e)
 	if err != nil {
 		return err
 	}
@@ -132,6 +132,23 @@ func (c *cell) deliver(e *errand) error {
 		o.Processes = uint64(max(0, e.Limits.Pids))
 	}
 	return c.say(&toInit{Order: o}, append([]*os.File{folder}, e.files...)...)
+}
+
+// shown is what pid 1 shows as the attempt's folder. Where that has layers, the agent gets its own copy.
+func (c *cell) shown(e *errand) (*os.File, error) {
+	folder, err := c.folder(e.Folder, e.Layers)
+	if err != nil || len(e.Layers) == 0 {
+		return folder, err
+	}
+	inside, outside, err := c.layered(folder, e.Folder, e.Layers)
+	_ = folder.Close()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.tree = outside
+	c.mu.Unlock()
+	return inside, nil
 }
 
 // say says something to pid 1.

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/forgeyard/forgeyard/internal/sandbox"
-	"github.com/forgeyard/forgeyard/internal/sandbox/view"
 )
 
 // spaceKey says for whom a folder's user namespace is.
@@ -20,37 +19,33 @@ type spaceKey struct {
 }
 
 // folder opens an attempt's folder as a mount that is attached nowhere, without devices and set-user-id bits, in which its
-// owner appears as the step of a slot. Nothing on its path may be a symbolic link. Only the cell of the slot calls it.
-func (c *cell) folder(path string) (*os.File, error) {
-	at, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
-	})
+// owner appears as the step of a slot, and makes in it what layers need. Nothing on its path may be a symbolic link. Only
+// the cell of the slot calls it.
+func (c *cell) folder(path string, layers []sandbox.Layer) (*os.File, error) {
+	open, err := openFolder(path)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	defer func() { _ = unix.Close(at) }()
+	defer func() { _ = open.Close() }()
+	at := int(open.Fd())
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{"home", "tmp"} {
-		if err := c.add(at, name, st.Uid, st.Gid); err != nil {
+		if err := c.add(at, name, 0o700, st.Uid, st.Gid); err != nil {
 			return nil, fmt.Errorf("make %s/%s: %w", path, name, err)
 		}
+	}
+	if err := c.places(at, layers, st.Uid, st.Gid); err != nil {
+		return nil, fmt.Errorf("layers of %s: %w", path, err)
 	}
 	tree, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("mount of %s: %w", path, err)
 	}
 	mount := os.NewFile(uintptr(tree), path)
-	attr := &unix.MountAttr{}
-	if !c.l.cfg.Switches.Off(view.DefenceNoSetUID) {
-		attr.Attr_set |= unix.MOUNT_ATTR_NOSUID
-	}
-	if !c.l.cfg.Switches.Off(view.DefenceNoDevices) {
-		attr.Attr_set |= unix.MOUNT_ATTR_NODEV
-	}
-	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, attr)
+	err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: c.plainAttrs()})
 	if err == nil && !c.l.cfg.Rootless {
 		err = c.shift(mount, path, st.Uid, st.Gid)
 	}
@@ -61,8 +56,8 @@ func (c *cell) folder(path string) (*os.File, error) {
 }
 
 // add makes a folder of the attempt, unless there is something with its name.
-func (c *cell) add(at int, name string, uid, gid uint32) error {
-	err := unix.Mkdirat(at, name, 0o700)
+func (c *cell) add(at int, name string, mode, uid, gid uint32) error {
+	err := unix.Mkdirat(at, name, mode)
 	if errors.Is(err, unix.EEXIST) {
 		return nil
 	}

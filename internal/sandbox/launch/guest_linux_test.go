@@ -24,6 +24,9 @@ import (
 
 func TestMain(m *testing.M) {
 	launch.Main(guest)
+	if len(os.Args) == 4 && os.Args[1] == vandalArg {
+		os.Exit(vandal(os.Args[2], os.Args[3] == "ro"))
+	}
 	if len(os.Args) == 2 && os.Args[1] == agentArg {
 		os.Exit(agent())
 	}
@@ -33,6 +36,7 @@ func TestMain(m *testing.M) {
 // task is what the guest of these tests does.
 type task struct {
 	Argv []string // of one step
+	Root bool     // the step keeps pid 1's id
 	Wait string   // "move": print the next deadline instead; "look-up": print the names that were asked for besides; "hoard": see hoard
 }
 
@@ -54,7 +58,7 @@ func guest(room launch.Room) int {
 		return complain(room, err)
 	}
 	sys := &syscall.SysProcAttr{Setsid: true}
-	if room.Switch {
+	if room.Switch && !t.Root {
 		sys.Credential = &syscall.Credential{Uid: uint32(room.UID), Gid: uint32(room.GID)}
 	}
 	p, err := os.StartProcess(t.Argv[0], t.Argv, &os.ProcAttr{

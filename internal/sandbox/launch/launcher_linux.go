@@ -183,9 +183,7 @@ func (l *launcher) runs(c *cell) {
 func (l *launcher) over(c *cell, o *outcome) {
 	delete(l.cells, c)
 	l.slots.free(c.slot)
-	if file := c.surrender(); file != nil {
-		_ = file.Close()
-	}
+	packet.CloseFiles(c.surrender())
 	switch {
 	case c.errand != nil:
 		delete(l.boxes, c.errand.ID)

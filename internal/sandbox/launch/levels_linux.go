@@ -1,6 +1,9 @@
 package launch
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/forgeyard/forgeyard/internal/sandbox"
@@ -14,8 +17,9 @@ var namespaceLevels = []sandbox.Level{
 	sandbox.LevelIPCNamespace, sandbox.LevelUTSNamespace,
 }
 
-// levels finds out which walls this machine gives, once a sandbox was built. hidden says whether its /proc hides.
-func (l *launcher) levels(hidden bool) sandbox.Report {
+// levels finds out which walls this machine gives, once a sandbox was built, which waits. hidden says whether its /proc
+// hides.
+func (l *launcher) levels(c *cell, hidden bool) sandbox.Report {
 	r := sandbox.Report{Levels: slices.Clone(namespaceLevels)}
 	add := func(level sandbox.Level, given bool, why, mend string) {
 		switch {
@@ -41,5 +45,37 @@ func (l *launcher) levels(hidden bool) sandbox.Report {
 	} {
 		add(g.level, g.grant.Given, g.grant.Why, g.grant.Mend)
 	}
+	if err := c.tryLayers(); err != nil {
+		add(sandbox.LevelOverlay, false, err.Error(), "keep the state folder on ext4, xfs, btrfs or tmpfs, and use Linux 5.19 or later")
+	} else {
+		add(sandbox.LevelOverlay, true, "", "")
+	}
 	return r
+}
+
+// tryLayers puts a layer over an empty folder beside the launcher's records, as for an attempt.
+func (c *cell) tryLayers() (err error) {
+	dir, err := os.MkdirTemp(c.l.cfg.State, "layers-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	below, folder := filepath.Join(dir, "below"), filepath.Join(dir, "folder")
+	if err := errors.Join(os.Mkdir(below, 0o755), os.Mkdir(folder, 0o755)); err != nil {
+		return err
+	}
+	layers := []sandbox.Layer{{Mount: "layer", Folder: below, Writable: true}}
+	mount, err := c.folder(folder, layers)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = mount.Close() }()
+	inside, outside, err := c.layered(mount, folder, layers)
+	if err != nil {
+		return err
+	}
+	return errors.Join(inside.Close(), outside.Close())
 }

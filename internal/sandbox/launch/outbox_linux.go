@@ -22,7 +22,7 @@ type outbox struct {
 
 type letter struct {
 	answer sandbox.Answer
-	file   *os.File // goes with it and is closed then; nil for none
+	files  []*os.File // go with it and are closed then
 }
 
 func newOutbox(conn *packet.Conn) *outbox {
@@ -32,10 +32,10 @@ func newOutbox(conn *packet.Conn) *outbox {
 	return o
 }
 
-func (o *outbox) put(a sandbox.Answer, file *os.File) {
+func (o *outbox) put(a sandbox.Answer, files []*os.File) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.wait = append(o.wait, letter{a, file})
+	o.wait = append(o.wait, letter{a, files})
 	o.wake.Signal()
 }
 
@@ -47,12 +47,8 @@ func (o *outbox) write() {
 		if !ok {
 			return
 		}
-		if l.file == nil {
-			_ = o.conn.Send(&l.answer)
-			continue
-		}
-		_ = o.conn.Send(&l.answer, l.file)
-		_ = l.file.Close()
+		_ = o.conn.Send(&l.answer, l.files...)
+		packet.CloseFiles(l.files)
 	}
 }
 

@@ -99,7 +99,7 @@ func (l *launcher) readied(c *cell, hidden bool) {
 	l.failures = 0
 	if !l.opened {
 		l.opened = true
-		l.report = l.levels(hidden)
+		l.report = l.levels(c, hidden)
 		report := l.report
 		l.out.put(sandbox.Answer{Ready: &report}, nil)
 		l.refill()

@@ -75,19 +75,23 @@ func (p *pacer) windowLocked() int {
 	return int(min(max(p.rate.value()*max(2*trip, trip+slack.Seconds()), leastWindow), mostWindow))
 }
 
-// admit waits until n bytes may be written. What is admitted is landed or dropped later.
-func (p *pacer) admit(ctx context.Context, n int) (*flight, error) {
+// admit waits until n bytes may be written. What is admitted is landed or dropped later. A stream that has nothing on its way
+// is let through at once: others may be held up by their receivers, and must not hold it up too.
+func (p *pacer) admit(ctx context.Context, n int, idle func() bool) (*flight, error) {
 	if p == nil {
 		return nil, nil //nolint:nilnil // no pacer, no flight
 	}
 	for {
 		p.mu.Lock()
-		if p.flying == 0 || p.flying+n <= p.windowLocked() {
+		moved := p.moved // before idle is asked: what lands after that closes it
+		p.mu.Unlock()
+		first := idle()
+		p.mu.Lock()
+		if first || p.flying+n <= p.windowLocked() {
 			f := p.leaveLocked(n)
 			p.mu.Unlock()
 			return f, nil
 		}
-		moved := p.moved
 		p.mu.Unlock()
 		select {
 		case <-moved:

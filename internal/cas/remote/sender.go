@@ -109,7 +109,7 @@ func ends(ref digest.Ref, r io.Reader) error {
 // write writes one run, once the road has room.
 func (s *sender) write(ctx context.Context, ref digest.Ref, from uint64, run []byte, ch *choice) error {
 	encoded, encoding := s.coder.encode(run, s.room, ch)
-	f, err := s.pace.admit(ctx, len(encoded))
+	f, err := s.admit(ctx, len(encoded))
 	if err != nil {
 		return err
 	}
@@ -122,6 +122,23 @@ func (s *sender) write(ctx context.Context, ref digest.Ref, from uint64, run []b
 	return s.v.run(&casv1.CasHeaderV1{
 		Object: protocol.NewRef(ref), Offset: from, Length: uint64(len(run)), Encoding: encoding, Encoded: uint64(len(encoded)),
 	}, encoded)
+}
+
+// admit waits for room on the road. While it waits, what this stream has on its way may land, which lets it through too.
+func (s *sender) admit(ctx context.Context, n int) (*flight, error) {
+	return s.pace.admit(ctx, n, s.idle)
+}
+
+// idle reports whether nothing of this stream is on its way.
+func (s *sender) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.away {
+		if a.flight != nil && a.flight.bytes > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *sender) leave(a away) bool {
@@ -149,10 +166,11 @@ func (s *sender) acked(ref digest.Ref, held uint64) bool {
 			}
 		}
 	}
-	for _, a := range s.away[:n] {
+	landed := append([]away(nil), s.away[:n]...)
+	s.away = append(s.away[:0], s.away[n:]...)
+	for _, a := range landed {
 		s.pace.land(a.flight)
 	}
-	s.away = append(s.away[:0], s.away[n:]...)
 	return known
 }
 

@@ -88,11 +88,11 @@ func (s *Store) Put(ctx context.Context, ref digest.Ref, r io.Reader) error {
 	if ref.Bytes > Small {
 		return s.sendLarge(ctx, &offered{r: r}, ref)
 	}
-	give, err := s.client.memory.take(ctx, max(int(ref.Bytes), 1)) //nolint:gosec // at most Small
-	if err != nil {
-		return err
+	n := max(int64(ref.Bytes), 1) //nolint:gosec // at most Small
+	if s.client.memory.all.Acquire(ctx, n) != nil {
+		return context.Cause(ctx)
 	}
-	defer give()
+	defer s.client.memory.all.Release(n)
 	b := make([]byte, ref.Bytes)
 	from := &verified{ref: ref, r: r, hash: digest.NewHash()}
 	if _, err := io.ReadFull(from, b); err != nil {

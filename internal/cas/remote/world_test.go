@@ -75,6 +75,7 @@ type world struct {
 	scope  remote.Scope
 	wrap   func(transporttest.Ends) transporttest.Ends // faults
 
+	byHand  func(*link.Link, *link.Inbound) // instead of the server
 	serving sync.WaitGroup
 	mu      sync.Mutex
 	now     *pair // nil: none
@@ -176,6 +177,10 @@ func (w *world) serve(l *link.Link) {
 			return
 		}
 		streams.Go(func() {
+			if w.byHand != nil {
+				w.byHand(l, in)
+				return
+			}
 			if err := conn.Serve(l.Context(), in, w.scope); err != nil {
 				w.mu.Lock()
 				defer w.mu.Unlock()

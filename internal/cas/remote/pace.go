@@ -15,9 +15,11 @@ const (
 	mostRun     = 256 << 10
 	// slack is how long bytes may wait in the network besides: on a short road, what the machines themselves need.
 	slack = 10 * time.Millisecond
-	// memorySpan is for how long a measurement counts. The shortest round trip is measured anew as often, with next to
-	// nothing on its way: with a full road every trip is long.
+	// memorySpan is for how long a measurement counts. The shortest round trip is measured anew as often, with
+	// nothing else on its way: with a full road every trip is long.
 	memorySpan = 5 * time.Second
+	// leastProbe is how long that may take at least.
+	leastProbe = 100 * time.Millisecond
 )
 
 // pacer keeps what one end has written on a connection and the other has not acknowledged near twice what the road holds
@@ -32,8 +34,9 @@ type pacer struct {
 	landedAt time.Time     // when the last were
 	rate     best[float64] // bytes a second, the highest
 	trip     best[float64] // seconds, the shortest
-	probing  bool          // the shortest trip is being measured anew
+	probing  bool          // the shortest trip is being measured anew, by one run with nothing before it
 	probeAt  time.Time     // when to do so next
+	probeEnd time.Time     // when to give that up: a receiver may be held up
 	moved    chan struct{} // closed when something was acknowledged
 }
 
@@ -43,7 +46,7 @@ type flight struct {
 	at       time.Time
 	landed   uint64 // when it left
 	landedAt time.Time
-	alone    bool // little else was on its way
+	alone    bool // nothing else was on its way
 }
 
 func newPacer() *pacer {
@@ -54,21 +57,22 @@ func newPacer() *pacer {
 	}
 }
 
-// run is how long a run should be now.
+// run is how long a run should be now: a part of the window, and on a narrow road not more than takes a moment.
 func (p *pacer) run() int {
 	if p == nil {
 		return mostRun
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return min(max(p.windowLocked()/4, leastRun), mostRun)
+	n := p.windowLocked() / 4
+	if p.rate.known {
+		n = min(n, int(p.rate.value()*slack.Seconds()))
+	}
+	return min(max(n, leastRun), mostRun)
 }
 
 func (p *pacer) windowLocked() int {
-	switch {
-	case p.probing:
-		return leastWindow
-	case !p.rate.known || !p.trip.known:
+	if !p.rate.known || !p.trip.known {
 		return firstWindow
 	}
 	trip := p.trip.value()
@@ -87,29 +91,49 @@ func (p *pacer) admit(ctx context.Context, n int, idle func() bool) (*flight, er
 		p.mu.Unlock()
 		first := idle()
 		p.mu.Lock()
-		if first || p.flying+n <= p.windowLocked() {
+		p.probeLocked()
+		ok := first || p.flying+n <= p.windowLocked()
+		if p.probing {
+			ok = p.flying == 0
+		}
+		if ok {
 			f := p.leaveLocked(n)
 			p.mu.Unlock()
 			return f, nil
 		}
+		var probed <-chan time.Time
+		if p.probing {
+			probed = time.After(p.probeEnd.Sub(p.now()))
+		}
 		p.mu.Unlock()
 		select {
 		case <-moved:
+		case <-probed:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
+// probeLocked begins to measure the shortest trip anew when it is time, and gives up when that takes too long.
+func (p *pacer) probeLocked() {
+	switch now := p.now(); {
+	case p.probing && !now.Before(p.probeEnd):
+		p.probing = false
+	case !p.probing && p.trip.known && now.After(p.probeAt):
+		p.probing, p.probeAt = true, now.Add(memorySpan)
+		p.probeEnd = now.Add(leastProbe + seconds(4*p.trip.value()))
+	}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
 func (p *pacer) leaveLocked(n int) *flight {
 	now := p.now()
 	if p.flying == 0 {
 		p.landedAt = now // the road was idle: that time counts for nothing
 	}
-	if p.trip.known && now.After(p.probeAt) {
-		p.probing, p.probeAt = true, now.Add(memorySpan)
-	}
-	f := &flight{bytes: n, at: now, landed: p.landed, landedAt: p.landedAt, alone: p.flying < leastWindow}
+	f := &flight{bytes: n, at: now, landed: p.landed, landedAt: p.landedAt, alone: p.flying == 0}
 	p.flying += n
 	return f
 }

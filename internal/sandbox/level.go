@@ -19,7 +19,8 @@ const (
 	LevelCgroupMemory     Level = "cgroup-memory"
 	LevelCgroupCPU        Level = "cgroup-cpu"
 	LevelCgroupPids       Level = "cgroup-pids"
-	LevelOverlay          Level = "overlay" // inputs are layers over the one tree that all attempts share; else each has a copy
+	LevelDiskWatch        Level = "disk-watch" // an attempt that writes more than its disk is ended soon after; the agent does it
+	LevelOverlay          Level = "overlay"    // inputs are layers over the one tree that all attempts share; else each has a copy
 )
 
 // Levels lists every wall, in the order of reports.
@@ -27,7 +28,7 @@ func Levels() []Level {
 	return []Level{
 		LevelUserNamespace, LevelMappedUIDs, LevelPIDNamespace, LevelMountNamespace, LevelNetworkNamespace, LevelIPCNamespace,
 		LevelUTSNamespace, LevelHiddenProc, LevelSeccomp, LevelLandlock, LevelLandlockScopes, LevelCgroupMemory, LevelCgroupCPU,
-		LevelCgroupPids, LevelOverlay,
+		LevelCgroupPids, LevelDiskWatch, LevelOverlay,
 	}
 }
 

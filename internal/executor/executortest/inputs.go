@@ -20,6 +20,7 @@ var inputs = []testCase{
 	{name: "what a job leaves is read after its end", run: leftFiles},
 	{name: "what a killed job leaves, too", run: killedFiles},
 	{name: "nothing outside is read through what a job leaves", run: wayOut},
+	{name: "a job that writes more than it may is ended for that", run: diskFull, supervised: true},
 }
 
 // tree makes a folder as a cache of trees has it: contents by path, a link where it begins with "->", a program where the
@@ -172,4 +173,25 @@ func wayOut(b *bench) {
 			b.Errorf("%s holds %q, %v", name, data, err)
 		}
 	}
+}
+
+// Case B87. What the input takes is not the job's.
+func diskFull(b *bench) {
+	b.input("source", forge.InputCopyOnWrite, map[string]string{"large": strings.Repeat("x", 12<<20)})
+	b.order.Spec.Resources.Disk = 8 * forge.MiB
+	w := b.start(script("echo within >small; dd if=/dev/zero of=big bs=1048576 count=64 2>/dev/null; echo written; sleep 999"), script("echo never"))
+	o := b.outcome(w)
+	b.want(o.Result, forge.DiskFull, 0, 0)
+	if o.Result.Limit != uint64(8*forge.MiB) || o.Result.Peak <= o.Result.Limit || o.Result.Peak > 70<<20 {
+		b.Errorf("limit %d, peak %d", o.Result.Limit, o.Result.Peak)
+	}
+	said := false
+	for _, e := range b.sink.Events() {
+		n, ok := e.(forge.Notice)
+		said = said || ok && strings.Contains(n.Text, "8 MiB") && strings.Contains(n.Text, "disk")
+	}
+	if !said {
+		b.Errorf("nothing in the log says so: %v", b.sink.Events())
+	}
+	b.left(w, map[string]string{"source/small": "within\n"})
 }

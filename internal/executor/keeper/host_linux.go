@@ -82,10 +82,18 @@ func Prepare(ctx context.Context, job Job) (executor.Workload, error) {
 	if err := w.launch(); err != nil {
 		return nil, asSetup(err)
 	}
+	var err error
+	w.quota, err = newQuota(ctx, job.Order.Folder, job.Order.Spec.Resources.Disk)
+	life, over := context.WithCancel(context.Background()) // that of the host
+	w.over = over
 	w.helpers.Go(w.wait)
 	w.helpers.Go(w.enforce)
+	w.helpers.Go(func() { w.watch(life) })
 	go w.pump()
-	if err := w.tell(&Request{Setup: job.Plan}); err != nil {
+	if err == nil {
+		err = w.tell(&Request{Setup: job.Plan})
+	}
+	if err != nil {
 		return nil, Setup(errors.Join(err, w.Close()))
 	}
 	select {

@@ -12,6 +12,9 @@
 //
 // Secrets travel over the socket pair only, after the plan, and into variables or into files in memory.
 //
-// Goroutines: each workload has a pump, which alone calls its Output, a waiter for its host, and an enforcer for kills that
-// are overdue. All of them have ended when Done is closed. Those of Keep end with its process.
+// The agent's half also watches what the attempt writes, and ends it as DiskFull where that is more than the spec's disk. What
+// steps have removed and hold open is not seen, nor what lies deeper than folder.Measure goes.
+//
+// Goroutines: each workload has a pump, which alone calls its Output, a waiter for its host, an enforcer for kills that
+// are overdue, and a watch over its disk. All of them have ended when Done is closed. Those of Keep end with its process.
 package keeper

@@ -146,6 +146,8 @@ func (m *Machine) take(r Request) {
 	case r.Kill:
 		m.end(forge.Signal)
 		m.hard()
+	case r.Full != nil:
+		m.full(*r.Full)
 	}
 }
 

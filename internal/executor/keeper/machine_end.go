@@ -37,6 +37,17 @@ func (m *Machine) timedOut(now forge.Instant) {
 	m.endSoftly(now, forge.TimedOut)
 }
 
+// full ends the attempt at once because it has written too much.
+func (m *Machine) full(o Overrun) {
+	if m.cause == 0 && !m.natural {
+		m.outcome.Result.Limit, m.outcome.Result.Peak = o.Limit, o.Peak
+		m.say(Report{Notice: fmt.Sprintf("The job has written %v, and may write %v. Ask for more with resources: disk.",
+			forge.Bytes(o.Peak), forge.Bytes(o.Limit))})
+	}
+	m.end(forge.DiskFull)
+	m.hard()
+}
+
 // endSoftly signals everything and gives it the spec's grace.
 func (m *Machine) endSoftly(now forge.Instant, cause forge.Class) {
 	m.end(cause)

@@ -41,7 +41,11 @@ type Request struct {
 	Stop  forge.CancelReason `json:",omitempty"`
 	Bite  Bite               `json:",omitempty"`
 	Kill  bool               `json:",omitempty"`
+	Full  *Overrun           `json:",omitempty"`
 }
+
+// Overrun says that an attempt has written more than it may, in bytes.
+type Overrun struct{ Limit, Peak uint64 }
 
 // Bite says how the watchdog ends an attempt.
 type Bite uint8

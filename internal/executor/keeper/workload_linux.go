@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"context"
 	"errors"
 	"os"
 	"sync"
@@ -34,7 +35,9 @@ type workload struct {
 	death   Death         // of the host; read once gone is closed
 	done    chan struct{}
 
-	helpers sync.WaitGroup // wait and enforce
+	helpers sync.WaitGroup     // wait, enforce and watch
+	over    context.CancelFunc // ends watch; called when gone is closed
+	quota   *quota             // of watch
 
 	tellMu sync.Mutex // one message at a time
 
@@ -47,6 +50,7 @@ type workload struct {
 	stop   forge.CancelReason
 	bitten bool
 	killed bool
+	full   *Overrun // it had written too much
 
 	outcome executor.Outcome // read once done is closed
 
@@ -176,6 +180,7 @@ func (w *workload) Close() error {
 func (w *workload) wait() {
 	w.death = w.host.Wait()
 	close(w.gone)
+	w.over()
 }
 
 // endBy bounds an attempt that is to end softly at an instant. It needs mu.
@@ -230,6 +235,9 @@ func (w *workload) died(steps []forge.StepResult) executor.Outcome {
 		o.Result.Class = forge.Lost
 	case w.stop != forge.CancelNone:
 		o.Result.Class = stopClass(w.stop)
+	case w.full != nil:
+		o.Result.Class, o.Result.Signal = forge.DiskFull, 0
+		o.Result.Limit, o.Result.Peak = w.full.Limit, w.full.Peak
 	case w.killed:
 		o.Result.Class, o.Result.Signal = forge.Signal, killSignal
 	case w.late:

@@ -45,6 +45,7 @@ func (l *launcher) levels(c *cell, hidden bool) sandbox.Report {
 	} {
 		add(g.level, g.grant.Given, g.grant.Why, g.grant.Mend)
 	}
+	add(sandbox.LevelDiskWatch, true, "", "")
 	if err := c.tryLayers(); err != nil {
 		add(sandbox.LevelOverlay, false, err.Error(), "keep the state folder on ext4, xfs, btrfs or tmpfs, and use Linux 5.19 or later")
 	} else {

@@ -92,6 +92,11 @@ func TestStampsThatAreTooYoungAreNotReliedOn(t *testing.T) {
 	if got, did, err := snapshot.TakeLater(t.Context(), o, m, rested); err != nil || got.Tree != old.Tree {
 		t.Errorf("the stamps were made equal, and still %+v, %v", did, err)
 	}
+	// A sink that lacks the old content brings it to light: what is sent is read again.
+	got, _, err := snapshot.TakeLater(t.Context(), o, newMemory(), rested)
+	if want := take(t, snapshot.Options{Dir: dir}, nil); err != nil || got.Tree != want.Tree {
+		t.Errorf("%v, %v, want %v", got.Tree, err, want.Tree)
+	}
 }
 
 func TestAnIndexThatIsDamagedOrOfAnotherFolderIsNone(t *testing.T) {

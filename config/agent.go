@@ -23,6 +23,7 @@ type Agent struct {
 	Reserve            Reserve       `key:"reserve"`
 	Policy             Policy        `key:"policy"`
 	Sandbox            Sandbox       `key:"sandbox"`
+	Cache              Cache         `key:"cache"`
 	ShutdownGrace      time.Duration `key:"shutdown_grace"`
 	Metrics            Metrics       `key:"metrics"`
 	Log                Log           `key:"log"`
@@ -68,6 +69,13 @@ type Sandbox struct {
 	Toolchains []string `key:"toolchains"`
 }
 
+// Cache is what is kept of objects and trees for later jobs.
+type Cache struct {
+	MaxBytes forge.Bytes   `key:"max_bytes"`
+	MinFree  forge.Bytes   `key:"min_free"`
+	MaxAge   time.Duration `key:"max_age"`
+}
+
 // Local returns the policy as the domain speaks of it.
 func (p Policy) Local() forge.LocalPolicy {
 	return forge.LocalPolicy{
@@ -95,6 +103,9 @@ const (
 	maxPool       = 64
 	minUIDBase    = 65_536 // below are the machine's own users
 	maxShown      = 128    // paths in each list of the sandbox
+	minCache      = forge.MiB
+	minCacheAge   = time.Minute
+	maxCacheAge   = 10 * 365 * 24 * time.Hour
 	defaultScheme = "quic"
 )
 
@@ -113,6 +124,10 @@ func (a *Agent) problems() forge.Problems {
 		c.wrong("workspace_retention", "this version removes the folder of a job when it ends; only 0s is possible")
 	}
 	c.sandbox(a.Sandbox)
+	c.between("cache.max_age", a.Cache.MaxAge, minCacheAge, maxCacheAge)
+	if a.Cache.MaxBytes < minCache {
+		c.wrong("cache.max_bytes", "%v is below %v", a.Cache.MaxBytes, minCache)
+	}
 	c.between("shutdown_grace", a.ShutdownGrace, 0, maxStopGrace)
 	c.between("policy.max_run", a.Policy.MaxRun, 0, forge.MaxRunTimeout)
 	c.between("policy.max_offline", a.Policy.MaxOffline, 0, forge.MaxRunTimeout)

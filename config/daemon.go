@@ -18,6 +18,7 @@ type Daemon struct {
 	AgentTransport AgentTransport `key:"agent_transport"`
 	HTTP           HTTP           `key:"http"`
 	Lease          Lease          `key:"lease"`
+	CAS            CAS            `key:"cas"`
 	Log            Log            `key:"log"`
 }
 
@@ -50,6 +51,12 @@ type Lease struct {
 	SoftGrace time.Duration `key:"soft_grace"`
 	OfferTTL  time.Duration `key:"offer_ttl"`
 	Request   time.Duration `key:"request"`
+}
+
+// CAS is the store of objects: sources of jobs, and what they leave.
+type CAS struct {
+	MaxBytes forge.Bytes `key:"max_bytes"`
+	MinFree  forge.Bytes `key:"min_free"`
 }
 
 // Policy returns the settings as the domain speaks of them.
@@ -112,9 +119,15 @@ func (d *Daemon) problems() forge.Problems {
 	if err := d.Lease.Policy().Validate(); err != nil {
 		c.wrong("lease", "%v", err)
 	}
+	if d.CAS.MinFree < minFree {
+		c.wrong("cas.min_free", "%v is below %v, without which the database and the logs have no room", d.CAS.MinFree, minFree)
+	}
 	c.log(d.Log)
 	return c.found
 }
+
+// minFree is the least that objects may leave free of the daemon's disk.
+const minFree = 16 * forge.MiB
 
 func (c *check) folder(key, path string) {
 	if path == "" || !filepath.IsAbs(path) {

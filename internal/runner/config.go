@@ -104,6 +104,7 @@ const (
 	lookEvery    = 10 * time.Second // at the machine, and whether a certificate is due
 	reportEvery  = time.Minute      // health, where nothing has changed
 	sweepEvery   = 10 * time.Minute // workspaces that a clean-up could not remove
+	tidyEvery    = time.Hour        // what is kept for later jobs
 	renewAgain   = 5 * time.Minute  // where no answer came
 	leaveWithin  = 8 * time.Second  // for workloads to be dead when the process ends: less than a second signal leaves us
 	secretWithin = 10 * time.Second // for one try to get a secret

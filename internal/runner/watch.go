@@ -20,7 +20,7 @@ func (a *Agent) watch() {
 	a.probe()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	var reported, swept, asked time.Time
+	var reported, swept, asked, tidied time.Time
 	last := forge.HealthStatus(0)
 	spread := rand.N(time.Hour) // so that a crowd does not renew in step
 	for {
@@ -40,6 +40,12 @@ func (a *Agent) watch() {
 			swept = now
 			if _, err := a.sweep(); err != nil {
 				a.cfg.Log.Warn("not everything that attempts left was removed", telemetry.KeyError, err)
+			}
+		}
+		if now.Sub(tidied) >= tidyEvery {
+			tidied = now
+			if err := a.objects.Sweep(a.life); err != nil && a.life.Err() == nil {
+				a.cfg.Log.Warn("what is kept for later jobs was not tidied", telemetry.KeyError, err)
 			}
 		}
 		if now.Sub(asked) >= renewAgain && a.renew(spread) {

@@ -24,6 +24,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/runner/admin"
 	"github.com/forgeyard/forgeyard/internal/runner/localstate"
+	"github.com/forgeyard/forgeyard/internal/runner/objects"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 	"github.com/forgeyard/forgeyard/internal/trust"
 )
@@ -152,6 +153,7 @@ func (a *app) options(log *slog.Logger) agent.Options {
 	s := &a.settings
 	o := agent.Options{
 		State: s.DataDir, ServerName: s.ControlPlane.ServerName, Slots: s.MaxParallelJobs, Labels: s.Labels,
+		Keep:    objects.Limits{MaxBytes: s.Cache.MaxBytes, MinFree: s.Cache.MinFree, MaxAge: s.Cache.MaxAge},
 		Reserve: forge.Resources{CPU: s.Reserve.CPU, Memory: s.Reserve.Memory, Disk: s.Reserve.Disk},
 		Policy:  s.Policy.Local(),
 		Sandbox: agent.Sandbox{

@@ -146,7 +146,7 @@ func configuration(s config.Daemon) (daemon.Config, error) {
 	}
 	return daemon.Config{
 		Dir: s.DataDir, Listen: s.AgentTransport.Listen, Names: s.AgentTransport.Names, HTTP: s.HTTP.Listen,
-		Policy: s.Lease.Policy(), Terms: terms,
+		Policy: s.Lease.Policy(), Objects: daemon.ObjectLimits{MaxBytes: s.CAS.MaxBytes, MinFree: s.CAS.MinFree}, Terms: terms,
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/forgeyard/forgeyard/internal/cas/castest"
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/executor/native"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -120,4 +121,23 @@ func TestTheSandboxKeepsItsLayersInTheAgentsOwnFolder(t *testing.T) {
 	if sandbox.OwnDir != executor.OwnDir {
 		t.Errorf("%q and %q", sandbox.OwnDir, executor.OwnDir)
 	}
+}
+
+// Case B87: the disk is full, and it is not the job's limit.
+func TestAStepThatFailsOnAFullDiskIsToldSo(t *testing.T) {
+	castest.OnSmallDisk(t, 8<<20, func(t *testing.T, dir string) {
+		inBothWays(t, func(t *testing.T, cfg native.Config) {
+			e := openExecutor(t, cfg)
+			j := newJob(t, "dd if=/dev/zero of=big bs=65536 2>/dev/null")
+			j.order.Folder = filepath.Join(dir, "work")
+			j.withInput(forge.InputCopyOnWrite)
+			if o := j.run(e); o.Result.Class != forge.ExitCode {
+				t.Errorf("%+v", o.Result)
+			}
+			if !strings.Contains(j.notices(), "disk of this machine is full") {
+				t.Errorf("the log says %q", j.notices())
+			}
+			must(t, os.RemoveAll(j.order.Folder))
+		})
+	})
 }

@@ -90,12 +90,13 @@ func TestWithoutLayersEachJobHasACopy(t *testing.T) {
 			if data, err := os.ReadFile(filepath.Join(tree, "file")); err != nil || string(data) != "old\n" {
 				t.Errorf("%v: the tree holds %q, %v", mode, data, err)
 			}
+			must(t, os.Chmod(filepath.Join(j.order.Folder, "source"), 0o755)) // so that the test's folder can be removed
 		}
 	})
 }
 
 // unlayered is a folder on a file system that cannot be below a layer.
-const unlayered = "/proc/tty"
+const unlayered = "/proc/sys/kernel/random"
 
 func TestATreeThatCannotBeBelowALayerIsCopiedUnlessTheJobInsists(t *testing.T) {
 	inBothWays(t, func(t *testing.T, cfg native.Config) {
@@ -103,14 +104,14 @@ func TestATreeThatCannotBeBelowALayerIsCopiedUnlessTheJobInsists(t *testing.T) {
 		if r := e.Report(); !r.Has(sandbox.LevelOverlay) {
 			t.Skip(r.Sorry(sandbox.LevelOverlay))
 		}
-		j := newJob(t, "wc -l <drivers | tr -d ' '")
+		j := newJob(t, "cat poolsize")
 		j.order.Inputs = []executor.Input{{Mount: forge.SourceDir, Tree: unlayered, Mode: forge.InputCopyOnWrite}}
 		j.order.Spec.Sandbox.Levels = []string{string(sandbox.LevelOverlay)}
 		if _, err := e.Prepare(t.Context(), j.order); err == nil || !strings.Contains(err.Error(), "layers") {
 			t.Errorf("the job that insists: %v", err)
 		}
 		j.order.Spec.Sandbox.Levels = nil
-		if o := j.run(e); o.Result.Class != forge.Succeeded || strings.HasPrefix(j.sink.Text(forge.LogStdout), "0") {
+		if o := j.run(e); o.Result.Class != forge.Succeeded || j.sink.Text(forge.LogStdout) == "" {
 			t.Errorf("%+v, %q", o.Result, j.sink.Text(forge.LogStdout))
 		}
 	})
@@ -126,18 +127,15 @@ func TestTheSandboxKeepsItsLayersInTheAgentsOwnFolder(t *testing.T) {
 // Case B87: the disk is full, and it is not the job's limit.
 func TestAStepThatFailsOnAFullDiskIsToldSo(t *testing.T) {
 	castest.OnSmallDisk(t, 8<<20, func(t *testing.T, dir string) {
-		inBothWays(t, func(t *testing.T, cfg native.Config) {
-			e := openExecutor(t, cfg)
-			j := newJob(t, "dd if=/dev/zero of=big bs=65536 2>/dev/null")
-			j.order.Folder = filepath.Join(dir, "work")
-			j.withInput(forge.InputCopyOnWrite)
-			if o := j.run(e); o.Result.Class != forge.ExitCode {
-				t.Errorf("%+v", o.Result)
-			}
-			if !strings.Contains(j.notices(), "disk of this machine is full") {
-				t.Errorf("the log says %q", j.notices())
-			}
-			must(t, os.RemoveAll(j.order.Folder))
-		})
+		e := openExecutor(t, native.Config{Rootless: true})
+		j := newJob(t, "dd if=/dev/zero of=big bs=65536 2>/dev/null")
+		j.order.Folder = filepath.Join(dir, "work")
+		j.withInput(forge.InputCopyOnWrite)
+		if o := j.run(e); o.Result.Class != forge.ExitCode {
+			t.Errorf("%+v", o.Result)
+		}
+		if !strings.Contains(j.notices(), "disk of this machine is full") {
+			t.Errorf("the log says %q", j.notices())
+		}
 	})
 }

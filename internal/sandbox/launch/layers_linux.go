@@ -165,6 +165,9 @@ func (c *cell) overlay(plain, lower *os.File, number int) (over *os.File, err er
 		return nil, err
 	}
 	over, err = freshMount("overlay", c.plainAttrs(), options...)
+	if uerr := c.unlock(plain, number); err == nil && uerr != nil {
+		return nil, errors.Join(uerr, over.Close())
+	}
 	if err != nil {
 		return nil, asNoLayers(err)
 	}
@@ -177,6 +180,21 @@ func (c *cell) overlay(plain, lower *os.File, number int) (over *os.File, err er
 		return nil, errors.Join(err, over.Close())
 	}
 	return over, nil
+}
+
+// unlock makes the folders that overlayfs has made for itself, with no rights for anybody, ones that their owner can remove.
+func (c *cell) unlock(plain *os.File, number int) error {
+	spare, err := below(plain, layerDir(number, spareDir))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = spare.Close() }()
+	for _, name := range []string{"work", "work/incompat", "work/incompat/volatile"} {
+		if err := unix.Fchmodat(int(spare.Fd()), name, 0o700, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	return nil
 }
 
 // remembers checks that the file system of the upper half can keep what overlayfs writes beside files. Without it, the mount

@@ -243,3 +243,21 @@ func TestWhoGivesUpSaysWhatWentWrongLast(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Whoever sent the beginning of an object may have been wrong about it. The next one does not suffer for that.
+func TestAWrongBeginningIsSentOverAgain(t *testing.T) {
+	o := noise(1, 3<<20)
+	ref := digest.RefOf(o)
+	for name, send := range map[string]func(*remote.Store) error{
+		"copy": func(s *remote.Store) error { return s.CopyFrom(t.Context(), newShelf(o), []digest.Ref{ref}) },
+		"put":  func(s *remote.Store) error { return s.Put(t.Context(), ref, bytes.NewReader(o)) },
+	} {
+		theirs := newShelf()
+		theirs.parts[ref] = noise(2, 1<<20)
+		w := newWorld(t, inMemory, theirs)
+		w.connect()
+		if err := send(w.store()); err != nil || !theirs.has(o) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

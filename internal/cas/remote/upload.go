@@ -133,18 +133,31 @@ func (over *session) stillMissing(refs []digest.Ref) (missing []digest.Ref, err 
 	return missing, nil
 }
 
-// sendLarge sends one object on streams of its own, each from where the daemon holds it.
+// sendLarge sends one object on streams of its own, each from where the daemon holds it. What it holds may be of somebody
+// whose bytes were wrong: then the daemon forgets it, and the object is sent once more, from its start.
 func (s *Store) sendLarge(ctx context.Context, src cas.Source, ref digest.Ref) error {
-	return s.on(ctx, protocol.StreamCASUpload, func(ctx context.Context, over *session) error {
+	resumed, err := s.sendRest(ctx, src, ref)
+	var corrupt *cas.CorruptError
+	if resumed && errors.As(err, &corrupt) && corrupt.Where == daemonStore {
+		_, err = s.sendRest(ctx, src, ref)
+	}
+	return err
+}
+
+// sendRest sends what the daemon lacks of an object. It reports whether that was not all of it.
+func (s *Store) sendRest(ctx context.Context, src cas.Source, ref digest.Ref) (resumed bool, err error) {
+	err = s.on(ctx, protocol.StreamCASUpload, func(ctx context.Context, over *session) error {
 		held, done, err := over.announce(ref)
 		if done || err != nil {
 			return err
 		}
+		resumed = resumed || held > 0
 		_, err = over.exchange(ctx, []digest.Ref{ref}, func(ctx context.Context, out *sender, ref digest.Ref) error {
 			return out.from(ctx, src, ref, held)
 		})
 		return err
 	})
+	return resumed, err
 }
 
 // announce asks what the daemon holds of a large object.

@@ -93,7 +93,15 @@ func TestACompressedLogStreamIsRefusedWhereItWasNotAgreed(t *testing.T) {
 	p.connect()
 	w.place(w.job(), runner)
 	c := p.take()
-	if code := p.openLogAs(c, 1, logv1.EncodingZstd).reset(); code != protocol.ResetMalformed {
+	log := p.openLogAs(c, 1, logv1.EncodingZstd)
+	_ = log.write(packer(t)([]byte("good in itself")))
+	if code := log.reset(); code != protocol.ResetMalformed {
 		t.Errorf("reset with %v", code)
+	}
+	plain := p.openLog(c, 1)
+	w.must(plain.write("plain"))
+	p.acked(c.Attempt, 2)
+	if text := w.log(c.Attempt); text != "plain" {
+		t.Errorf("stored is %q", text)
 	}
 }

@@ -23,6 +23,9 @@ func find(t interface{ Fatal(...any) }, s *logs.Store, attempt forge.AttemptID, 
 		if err != nil {
 			t.Fatal(err)
 		}
+		if q.Limit > 0 && len(found.Matches) > q.Limit {
+			t.Fatal("more matches than were asked for")
+		}
 		all = append(all, found.Matches...)
 		if q.From, err = logs.ParseCursor(found.Next.String()); err != nil {
 			t.Fatal(err)

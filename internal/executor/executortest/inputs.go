@@ -21,6 +21,7 @@ var inputs = []testCase{
 	{name: "what a killed job leaves, too", run: killedFiles},
 	{name: "nothing outside is read through what a job leaves", run: wayOut},
 	{name: "a job that writes more than it may is ended for that", run: diskFull, supervised: true},
+	{name: "a file without a name counts too", run: diskHidden, supervised: true},
 }
 
 // tree makes a folder as a cache of trees has it: contents by path, a link where it begins with "->", a program where the
@@ -194,4 +195,15 @@ func diskFull(b *bench) {
 		b.Errorf("nothing in the log says so: %v", b.sink.Events())
 	}
 	b.left(w, map[string]string{"source/small": "within\n"})
+}
+
+func diskHidden(b *bench) {
+	b.input("source", forge.InputCopyOnWrite, sources)
+	b.order.Spec.Resources.Disk = 8 * forge.MiB
+	w := b.start(script("(exec 3>hidden; rm hidden; dd if=/dev/zero bs=1048576 count=32 >&3 2>/dev/null; sleep 999) & wait"))
+	o := b.outcome(w)
+	b.want(o.Result, forge.DiskFull, 0, 0)
+	if o.Result.Peak < 32<<20 {
+		b.Errorf("peak %d", o.Result.Peak)
+	}
 }

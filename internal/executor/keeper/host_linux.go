@@ -35,6 +35,8 @@ type Host interface {
 	MoveDeadline(deadline forge.Instant)
 	// Finished is told of the end of each step, before anybody else is, and says what the host knows of it.
 	Finished(step forge.StepResult) Finding
+	// Pid is the host's process: every process of the attempt descends from it.
+	Pid() int
 	// Files opens the attempt's folder with its inputs, as they were left. It is called after Wait has returned, and before
 	// Close.
 	Files() (*os.Root, error)
@@ -83,7 +85,7 @@ func Prepare(ctx context.Context, job Job) (executor.Workload, error) {
 		return nil, asSetup(err)
 	}
 	var err error
-	w.quota, err = newQuota(ctx, job.Order.Folder, job.Order.Spec.Resources.Disk)
+	w.quota, err = newQuota(ctx, job.Order.Folder, w.host.Pid(), job.Order.Spec.Resources.Disk)
 	life, over := context.WithCancel(context.Background()) // that of the host
 	w.over = over
 	w.helpers.Go(w.wait)

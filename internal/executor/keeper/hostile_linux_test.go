@@ -28,6 +28,7 @@ func (i *impostor) Wait() Death {
 	return Death{Signal: killSignal}
 }
 func (i *impostor) Kill()                             { i.once.Do(func() { close(i.killed) }) }
+func (i *impostor) Pid() int                          { return os.Getpid() }
 func (i *impostor) Files() (*os.Root, error)          { return os.OpenRoot(os.TempDir()) }
 func (i *impostor) Close() error                      { return nil }
 func (i *impostor) MoveDeadline(forge.Instant)        {}

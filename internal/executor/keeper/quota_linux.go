@@ -23,6 +23,8 @@ const (
 // quota is what an attempt may write, and what it has. One goroutine uses it at a time.
 type quota struct {
 	folder string
+	disk   uint64 // its device
+	pid    int    // from whom every process of the attempt descends
 	limit  uint64 // 0: none
 	base   uint64 // what the folder took before the first step
 	used   uint64 // at the last walk, without base
@@ -32,16 +34,20 @@ type quota struct {
 }
 
 // newQuota looks at a folder in which nothing is at work yet. With an error it returns one that has no limit.
-func newQuota(ctx context.Context, dir string, limit forge.Bytes) (*quota, error) {
-	q := &quota{folder: dir, limit: uint64(limit)}
+func newQuota(ctx context.Context, dir string, pid int, limit forge.Bytes) (*quota, error) {
+	q := &quota{folder: dir, pid: pid, limit: uint64(limit)}
 	if limit == 0 {
 		return q, nil
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return &quota{}, fmt.Errorf("look at %s: %w", dir, err)
 	}
 	size, err := folder.Measure(ctx, dir)
 	if err != nil {
 		return &quota{}, err
 	}
-	q.base, q.at = size.Bytes, time.Now()
+	q.disk, q.base, q.at = st.Dev, size.Bytes, time.Now()
 	q.free, _, err = room(dir)
 	return q, err
 }
@@ -67,7 +73,7 @@ func (q *quota) look(ctx context.Context, now time.Time) (over bool, err error) 
 	ctx, cancel := context.WithTimeout(ctx, measureWithin)
 	defer cancel()
 	size, err := folder.Measure(ctx, q.folder)
-	q.used, q.free, q.at = size.Bytes-min(size.Bytes, q.base), free, now
+	q.used, q.free, q.at = size.Bytes-min(size.Bytes, q.base)+held(ctx, q.pid, q.disk), free, now
 	q.took = time.Since(now)
 	return q.used > q.limit, err // of what was counted that is true in any case
 }

@@ -39,7 +39,7 @@ func TestWhatWasThereBeforeIsNotCounted(t *testing.T) {
 		}
 	}
 	write("before", 4*forge.MiB)
-	q, err := newQuota(t.Context(), dir, forge.MiB)
+	q, err := newQuota(t.Context(), dir, os.Getpid(), forge.MiB)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,6 +96,9 @@ func (h *host) Wait() keeper.Death {
 // Kill kills pid 1, and with it everything.
 func (h *host) Kill() { h.box.Kill() }
 
+// Pid is pid 1.
+func (h *host) Pid() int { return h.box.Pid() }
+
 // Files opens the attempt's folder with its inputs, which needs neither the sandbox nor its launcher.
 func (h *host) Files() (*os.Root, error) { return h.box.Files() }
 

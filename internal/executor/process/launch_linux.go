@@ -109,6 +109,9 @@ func (s *supervisor) Kill() { killTree(s.proc) }
 // MoveDeadline has nobody to tell besides the keeper.
 func (s *supervisor) MoveDeadline(forge.Instant) {}
 
+// Pid is the supervisor, who has the children of the dead too.
+func (s *supervisor) Pid() int { return s.proc.PID }
+
 // Files opens the attempt's folder, in which the inputs are copies.
 func (s *supervisor) Files() (*os.Root, error) { return os.OpenRoot(s.folder) }
 

@@ -134,7 +134,7 @@ func (y *ingestYard) logs(ctx context.Context) (float64, error) {
 
 // take submits jobs and accepts them.
 func (y *ingestYard) take(ctx context.Context) ([]forge.AttemptContext, error) {
-	request := fleet.Shell("true")
+	request := fleet.Shell("true", func(s *api.JobSpec) { s.Sandbox = &api.Sandbox{Kind: "process"} }) // all that the scripted agent has
 	job := request.Jobs[0]
 	request.Jobs = nil
 	for i := range ingestLogs {

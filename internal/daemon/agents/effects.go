@@ -51,8 +51,7 @@ func (s *Server) transact(e core.Begin) core.Event {
 	case *authority.SealLog:
 		answer, err = s.cfg.Logs.Seal(s.work, cmd)
 	case *authority.Complete:
-		s.deliver(s.work, cmd)
-		answer, err = s.cfg.Store.Do(s.work, store.ClassState, cmd)
+		answer, err = s.complete(cmd)
 	default:
 		answer, err = s.cfg.Store.Do(s.work, classOf(cmd), cmd)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/cas/remote"
 	"github.com/forgeyard/forgeyard/internal/daemon/objects"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/link"
 	"github.com/forgeyard/forgeyard/internal/protocol"
@@ -47,6 +48,16 @@ func (s *Server) objectsRefused(c *conn, attempt forge.AttemptID, err error) pro
 		s.cfg.Log.Warn("a stream of objects was refused", telemetry.KeyRunner, c.runner.String(), telemetry.KeyAttempt, attempt.String(), telemetry.KeyError, err)
 	}
 	return protocol.ResetResumeLater
+}
+
+// complete runs the rule about a completion, between what it needs of objects and what follows for them.
+func (s *Server) complete(cmd *authority.Complete) (authority.Answer, error) {
+	s.deliver(s.work, cmd)
+	answer, err := s.cfg.Store.Do(s.work, store.ClassState, cmd)
+	if err == nil && answer.Done && s.cfg.Objects != nil {
+		s.cfg.Objects.Forget(cmd.Completion.Context.Attempt)
+	}
+	return answer, err
 }
 
 // deliver makes the outputs of a completion count, if they are there, before the rule about it asks for them. What it cannot

@@ -241,14 +241,31 @@ func (p *process) acked(attempt forge.AttemptID, next forge.LogSeq) {
 // finish seals a log and completes the attempt.
 func (p *process) finish(c forge.AttemptContext, log []byte, frames forge.LogSeq) forge.CompletionAnswer {
 	p.w.t.Helper()
+	return p.answer(p.completion(c, log, frames))
+}
+
+// completion seals the log and returns what is to be completed with it.
+func (p *process) completion(c forge.AttemptContext, log []byte, frames forge.LogSeq) *forge.Completion {
+	p.w.t.Helper()
 	seal := forge.LogSeal{Last: frames, Bytes: uint64(len(log)), Hash: digest.Of(log)}
 	p.say(&forge.LogFinal{Context: c, Seal: seal})
 	hear[*forge.LogFinalAck](p)
-	done := &forge.Completion{
+	return &forge.Completion{
 		Context: c, Message: ident.New[forge.MessageID](), Capture: forge.Succeeded, Log: seal,
 		Result: forge.Result{Class: forge.Succeeded, Duration: time.Second, Steps: []forge.StepResult{{Class: forge.Succeeded}}},
 	}
+}
+
+// complete asks for the acceptance of a result.
+func (p *process) complete(done *forge.Completion) {
+	p.w.t.Helper()
 	done.Hash = done.ResultHash()
 	p.w.must(p.link.Send(p.w.ctx, forge.Frame{ID: done.Message, Body: done}))
+}
+
+// answer asks for it and returns the answer.
+func (p *process) answer(done *forge.Completion) forge.CompletionAnswer {
+	p.w.t.Helper()
+	p.complete(done)
 	return hear[*forge.CompletionAck](p).Answer
 }

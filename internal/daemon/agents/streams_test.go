@@ -22,12 +22,12 @@ import (
 )
 
 // running brings one attempt to where it may log.
-func (w *world) running() (*process, forge.AttemptContext) {
+func (w *world) running(edits ...func(*forge.JobSpec)) (*process, forge.AttemptContext) {
 	w.t.Helper()
 	runner := w.runner(1)
 	p := w.process(runner)
 	p.connect()
-	w.place(w.job(), runner)
+	w.place(w.job(edits...), runner)
 	return p, p.take()
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/agents"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
+	"github.com/forgeyard/forgeyard/internal/daemon/objects"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
@@ -53,6 +54,7 @@ type world struct {
 
 	store    *store.Store
 	logs     *logs.Store
+	objects  *objects.Objects
 	server   *agents.Server
 	endpoint string
 	stop     func()
@@ -87,10 +89,12 @@ func (w *world) begin() {
 	}
 	w.logs, err = logs.Open(logs.Config{Dir: filepath.Join(w.dir, "logs"), Rows: rows})
 	w.must(err)
+	w.objects, err = objects.Open(filepath.Join(w.dir, "cas"), objects.Options{MinFree: 1}, w.store)
+	w.must(err)
 	w.desk.cluster = trusttest.Name
 	w.metrics = telemetry.NewMetrics()
 	w.server, err = agents.New(agents.Config{
-		Store: w.store, Logs: w.logs, Policy: forge.DefaultLeasePolicy(), Software: "test daemon", Cluster: trusttest.Name,
+		Store: w.store, Logs: w.logs, Objects: w.objects, Policy: forge.DefaultLeasePolicy(), Software: "test daemon", Cluster: trusttest.Name,
 		Desk: w.desk, Control: w.control, Secrets: w.secrets, Metrics: agents.NewMetrics(w.metrics),
 		Log: slog.New(slog.NewTextHandler(w.journal, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
@@ -104,7 +108,7 @@ func (w *world) begin() {
 		once.Do(func() {
 			cancel()
 			w.must(<-ended)
-			w.must(errors.Join(w.logs.Close(), w.store.Close()))
+			w.must(errors.Join(w.objects.Close(), w.logs.Close(), w.store.Close()))
 		})
 	}
 	w.t.Cleanup(w.stop)
@@ -252,11 +256,14 @@ func (w *world) runner(slots int) forge.RunnerID {
 }
 
 // job makes a job that is ready.
-func (w *world) job() forge.JobID {
+func (w *world) job(edits ...func(*forge.JobSpec)) forge.JobID {
 	w.t.Helper()
 	spec := forge.DefaultJobSpec()
 	spec.Job = "say"
 	spec.Steps = []forge.Step{{Argv: []string{"echo", "hello"}, Dir: forge.SourceDir, When: forge.WhenSuccess}}
+	for _, edit := range edits {
+		edit(&spec)
+	}
 	bytes, err := jobspec.Encode(spec)
 	w.must(err)
 	run, job, id := ident.New[forge.RunID](), ident.New[forge.JobID](), forge.SpecID(bytes)

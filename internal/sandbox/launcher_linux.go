@@ -123,13 +123,17 @@ func (l *Launcher) Make(ctx context.Context, o *Order) (*Box, error) {
 	case err = <-b.made:
 	case <-ctx.Done():
 		b.Kill()
-		if err = <-b.made; err == nil {
+		err = <-b.made
+	}
+	switch {
+	case ctx.Err() != nil: // also where it was made at the same moment
+		if err == nil {
+			b.Kill()
 			<-b.done
 			err = b.Close()
 		}
-		err = &SetupError{Err: errors.Join(context.Cause(ctx), err)}
-	}
-	if err != nil {
+		return nil, &SetupError{Err: errors.Join(context.Cause(ctx), err)}
+	case err != nil:
 		return nil, err
 	}
 	return b, nil

@@ -110,7 +110,7 @@ func (c *Cache) Sweep(ctx context.Context) error {
 // evictWhile gives up trees while more says so and there are some.
 func (c *Cache) evictWhile(ctx context.Context, before time.Time, more func() (bool, error)) error {
 	for ctx.Err() == nil {
-		if go_, err := more(); err != nil || !go_ {
+		if another, err := more(); err != nil || !another {
 			return err
 		}
 		if gone, err := c.evictOne(before); err != nil || !gone {

@@ -3,7 +3,6 @@ package treecache
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -24,26 +23,6 @@ const bufferSize = 128 << 10
 
 // buffers are for files on their way.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
-
-// Materialise makes a tree from the objects in src, in a folder that is there and empty, as Acquire would. After an error
-// something may be left in it.
-func Materialise(ctx context.Context, dir string, ref forge.TreeRef, src cas.Source) error {
-	to, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("make tree %v: %w", ref.Root, err)
-	}
-	able, err := probe(to)
-	if err == nil {
-		err = compatible(ctx, src, ref, able)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("make tree %v in %s: %w", ref.Root, dir, err), to.Close())
-	}
-	if err := materialise(ctx, to, ref, src); err != nil {
-		return fmt.Errorf("make tree %v in %s: %w", ref.Root, dir, err)
-	}
-	return nil
-}
 
 // materialise writes a tree into a folder, which it closes.
 func materialise(ctx context.Context, to *os.Root, ref forge.TreeRef, src cas.Source) error {

@@ -198,8 +198,8 @@ func (p *pump) finished(r *forge.StepResult) {
 	p.drain()
 	p.current = -1
 	f := p.w.host.Finished(*r)
-	if text := p.w.noDisk(); text != "" && r.Class != forge.Succeeded {
-		f.Notices = append(f.Notices, text)
+	if r.Class != forge.Succeeded {
+		f.Notices = append(f.Notices, p.w.noDisk()...)
 	}
 	for _, text := range f.Notices {
 		p.w.job.Order.Output.Event(forge.Notice{Level: forge.LevelWarning, Text: clip(text)})

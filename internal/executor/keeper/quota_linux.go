@@ -130,16 +130,17 @@ const (
 	noNames = 8
 )
 
-// noDisk says what the reader of a log should know of the disk when a step has failed; empty if it has room.
-func (w *workload) noDisk() string {
+// noDisk says what the reader of a log should know of the disk when a step has failed: nothing if it has room.
+func (w *workload) noDisk() []string {
 	bytes, names, err := room(w.job.Order.Folder)
 	switch {
 	case err != nil:
-		return ""
+		return nil
 	case bytes < noRoom:
-		return fmt.Sprintf("The disk of this machine is full: %v are left, so that programs cannot write (ENOSPC). It is not this job's limit.", forge.Bytes(bytes))
+		return []string{fmt.Sprintf("The disk of this machine is full: %v are left, so that programs cannot write (ENOSPC). It is not this job's limit.",
+			forge.Bytes(bytes))}
 	case names < noNames:
-		return "The disk of this machine has no room for further files (ENOSPC), whatever their size. It is not this job's limit."
+		return []string{"The disk of this machine has no room for further files (ENOSPC), whatever their size. It is not this job's limit."}
 	}
-	return ""
+	return nil
 }

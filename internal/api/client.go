@@ -116,7 +116,9 @@ type call struct {
 	path   string // below Base, or from the root with a leading slash
 	query  url.Values
 	header http.Header
-	body   any
+	body   any       // sent as JSON, or
+	raw    io.Reader // as it is
+	length int64     // of raw
 }
 
 func (c call) url(base string) string {
@@ -164,6 +166,9 @@ func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
 		}
 		body = bytes.NewReader(data)
 	}
+	if r.raw != nil {
+		body = r.raw
+	}
 	req, err := http.NewRequestWithContext(ctx, r.method, r.url(c.base), body)
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.method, r.path, err)
@@ -171,15 +176,13 @@ func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
 	for name, values := range r.header {
 		req.Header[name] = values
 	}
-	if body != nil {
+	if r.raw != nil {
+		req.ContentLength = r.length
+	}
+	if r.body != nil {
 		req.Header.Set("Content-Type", TypeJSON)
 	}
-	if c.options.UserAgent != "" {
-		req.Header.Set("User-Agent", c.options.UserAgent)
-	}
-	if token := c.options.Token.Reveal(); len(token) > 0 {
-		req.Header.Set("Authorization", "Bearer "+string(token))
-	}
+	c.sign(req)
 	answer, err := c.http.Do(req)
 	if err != nil {
 		return nil, unreachable(ctx, err)
@@ -189,6 +192,16 @@ func (c *Client) send(ctx context.Context, r call) (*http.Response, error) {
 		return nil, problemOf(r, answer)
 	}
 	return answer, nil
+}
+
+// sign says who asks.
+func (c *Client) sign(req *http.Request) {
+	if c.options.UserAgent != "" {
+		req.Header.Set("User-Agent", c.options.UserAgent)
+	}
+	if token := c.options.Token.Reveal(); len(token) > 0 {
+		req.Header.Set("Authorization", "Bearer "+string(token))
+	}
 }
 
 // unreachable is the error of a request that got no whole answer.

@@ -21,21 +21,27 @@ const (
 	CodeAmbiguous        Code = "ambiguous_id"         // 409: the first characters of the id fit several
 	CodeConflict         Code = "conflict"             // 409: not in the state that the thing is in
 	CodeIdempotency      Code = "idempotency_mismatch" // 409: the key came with another request before
+	CodeOffset           Code = "wrong_offset"         // 409: not where the upload has to go on; the header Upload-Offset says
 	CodeTooLarge         Code = "too_large"            // 413
 	CodeMediaType        Code = "unsupported_media"    // 415: not application/json
 	CodeInvalid          Code = "invalid"              // 422: readable, but wrong; Problems says where and what
 	CodeNotYet           Code = "not_supported_yet"    // 422: means something that this version cannot do
+	CodeDigest           Code = "digest_mismatch"      // 422: the bytes are not the object that they were sent as
+	CodeNotFile          Code = "not_a_file"           // 422: the path names a folder or a link
 	CodeInternal         Code = "internal"             // 500: our fault; the daemon's log says more
+	CodeDamaged          Code = "damaged"              // 500: the stored bytes are not what they were; whoever has them can send them again
 	CodeUnavailable      Code = "unavailable"          // 503: try again
 	CodeUnknownOutcome   Code = "unknown_outcome"      // 503: may or may not have happened; ask again with the same key
+	CodeNoRoom           Code = "no_room"              // 507: the daemon's disk or store is full
 	CodeUnreachable      Code = "unreachable"          // never sent: the client got no answer
 	CodeUnreadableAnswer Code = "unreadable_answer"    // never sent: the client got an answer that it cannot read
 )
 
 var statuses = map[Code]int{
 	CodeMalformed: 400, CodeUnauthenticated: 401, CodeForbidden: 403, CodeNotFound: 404, CodeNoRoute: 404, CodeMethod: 405,
-	CodeAmbiguous: 409, CodeConflict: 409, CodeIdempotency: 409, CodeTooLarge: 413, CodeMediaType: 415,
-	CodeInvalid: 422, CodeNotYet: 422, CodeInternal: 500, CodeUnavailable: 503, CodeUnknownOutcome: 503,
+	CodeAmbiguous: 409, CodeConflict: 409, CodeIdempotency: 409, CodeOffset: 409, CodeTooLarge: 413, CodeMediaType: 415,
+	CodeInvalid: 422, CodeNotYet: 422, CodeDigest: 422, CodeNotFile: 422, CodeInternal: 500, CodeDamaged: 500,
+	CodeUnavailable: 503, CodeUnknownOutcome: 503, CodeNoRoom: 507,
 }
 
 // Status is the HTTP status that a code comes with; 500 for one that a daemon does not send.
@@ -67,9 +73,11 @@ var titles = map[Code]string{
 	CodeNotFound: "Not found", CodeNoRoute: "There is no such path", CodeMethod: "The path does not have this method",
 	CodeAmbiguous: "The id fits several things", CodeConflict: "Not possible in this state",
 	CodeIdempotency: "The idempotency key was used for another request", CodeTooLarge: "The request is too large",
-	CodeMediaType: "The body is not JSON", CodeInvalid: "The request is not valid",
+	CodeMediaType: "The body is of another kind", CodeInvalid: "The request is not valid",
 	CodeNotYet: "This version cannot do that yet", CodeInternal: "The daemon failed",
 	CodeUnavailable: "The daemon cannot do that now", CodeUnknownOutcome: "The outcome is not known",
+	CodeOffset: "The upload goes on elsewhere", CodeDigest: "The bytes are not the object",
+	CodeNotFile: "Not a file", CodeDamaged: "The stored bytes are damaged", CodeNoRoom: "The daemon has no room",
 	CodeUnreachable: "The daemon does not answer", CodeUnreadableAnswer: "The daemon's answer cannot be read",
 }
 

@@ -35,6 +35,7 @@ type fake struct {
 
 func newFake(t *testing.T) *fake {
 	t.Helper()
+	t.Chdir(t.TempDir()) // where there is no repository for a job to start from
 	f := &fake{ServeMux: http.NewServeMux(), answers: map[string]http.HandlerFunc{}}
 	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()

@@ -35,6 +35,7 @@ type jobOptions struct {
 	detach     bool
 	raw        bool
 	local      localFlags
+	source     sourceFlags
 }
 
 // jobKey is the key of the one job of a run that was started with a command.
@@ -49,9 +50,12 @@ func (a *app) runCommand() *cobra.Command {
 0 success, 1 failed, 2 cancelled, 3 infrastructure.
 
 Where no server is named, daemon and agent run in this process, in a data folder of this
-user. A second "forgeyard run" at the same time asks the first. There the job sees a folder of
-its own, the programs of this machine, and what --read-only adds; it has no network unless it
-asks for --network host.
+user. A second "forgeyard run" at the same time asks the first. There the job sees the programs
+of this machine and what --read-only adds; it has no network unless it asks for --network host.
+
+The job starts from the files of the git repository around the working directory, those that
+git does not ignore. Elsewhere it starts without files, unless --source names a folder. What it
+changes of them is its own. --output-files keeps what it makes.
 
 Ctrl-C cancels the run and waits for its end. A second Ctrl-C leaves it alone.`,
 		Example: `  forgeyard run -- go test ./...
@@ -87,6 +91,7 @@ Ctrl-C cancels the run and waits for its end. A second Ctrl-C leaves it alone.`,
 	f.BoolVarP(&o.detach, "detach", "d", false, "print the run's id and leave; needs a server")
 	f.BoolVar(&o.raw, "raw", false, "print the output byte for byte, also on a terminal")
 	o.local.add(f)
+	o.source.add(f)
 	return cmd
 }
 
@@ -101,7 +106,14 @@ func (a *app) request(o jobOptions, args []string, cmd *cobra.Command) (*api.Run
 	case o.script:
 		step = api.Step{Script: args[0]}
 	}
-	spec := api.JobSpec{Steps: []api.Step{step}, Network: o.network}
+	if err := o.source.check(); err != nil {
+		return nil, err
+	}
+	outputs, err := o.source.outputsOf()
+	if err != nil {
+		return nil, err
+	}
+	spec := api.JobSpec{Steps: []api.Step{step}, Network: o.network, Outputs: outputs}
 	if o.sandbox != "" {
 		spec.Sandbox = &api.Sandbox{Kind: o.sandbox}
 	}
@@ -229,6 +241,9 @@ func (a *app) submitTo(ctx, serving context.Context, endpoint string, request *a
 
 // submit starts a run and follows it. The end of ctx is the user's interrupt, that of serving the daemon's.
 func (a *app) submit(ctx, serving context.Context, client *api.Client, request *api.RunRequest, o jobOptions) error {
+	if err := a.bring(ctx, client, request, &o.source); err != nil {
+		return err
+	}
 	run, err := submitOnce(ctx, client, request)
 	if err != nil {
 		return err

@@ -28,6 +28,13 @@ func (r Run) Validate() error {
 	return c.err()
 }
 
+// Validate checks that p can be the name of a project.
+func (p ProjectName) Validate() error {
+	var c checker
+	c.refName(nil, string(p))
+	return c.err()
+}
+
 // JobNeed names another job that must end first: all legs of it must have ended well, unless it is optional and they were skipped.
 type JobNeed struct {
 	Job      JobKey

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/cas/remote"
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
@@ -31,6 +33,8 @@ func problemOf(err error) *api.Problem {
 		return api.Invalid(api.CodeInvalid, "", found)
 	case errors.As(err, &tooLarge):
 		return api.NewProblem(api.CodeTooLarge, "it may have %d bytes", tooLarge.Limit)
+	case objectProblem(err) != nil:
+		return objectProblem(err)
 	case errors.Is(err, api.ErrMalformed):
 		return api.NewProblem(api.CodeMalformed, "%v", err)
 	case errors.Is(err, logs.ErrQuery):
@@ -53,6 +57,32 @@ func problemOf(err error) *api.Problem {
 		return api.NewProblem(api.CodeUnavailable, "the daemon is busy or about to restart; try again in a few seconds")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return api.NewProblem(api.CodeUnavailable, "it took too long; try again")
+	}
+	return nil
+}
+
+// objectProblem is problemOf for what the store of objects says.
+func objectProblem(err error) *api.Problem {
+	var mismatch *cas.MismatchError
+	var corrupt *cas.CorruptError
+	var wrong *cas.TreeError
+	switch {
+	case errors.Is(err, cas.ErrFull):
+		return api.NewProblem(api.CodeNoRoom, "its disk or its store is full; make room on the daemon's disk and try again")
+	case errors.As(err, &mismatch):
+		return api.NewProblem(api.CodeDigest, "%v", mismatch)
+	case errors.As(err, &corrupt):
+		return api.NewProblem(api.CodeDamaged, "object %v; whoever has it can send it again", corrupt.Ref)
+	case errors.As(err, &wrong):
+		return api.NewProblem(api.CodeDamaged, "object %v is no tree, or not the one that it should be", wrong.Ref)
+	case errors.Is(err, cas.ErrNotFound):
+		return api.NewProblem(api.CodeNotFound, "there is no such object")
+	case errors.Is(err, remote.ErrBusy), errors.Is(err, errYield):
+		return api.NewProblem(api.CodeUnavailable, "another request is sending the same object; try again")
+	case errors.Is(err, errBroke):
+		return api.NewProblem(api.CodeUnavailable, "the body broke off or came too slowly; what has come of a large object is kept")
+	case errors.Is(err, errStopping):
+		return api.NewProblem(api.CodeUnavailable, "the daemon is stopping; try again in a few seconds")
 	}
 	return nil
 }

@@ -36,6 +36,17 @@ func (s *Server) table() []route {
 		{"GET", "jobs/{id}/attempts", "the attempts of a job, oldest first", s.call(http.StatusOK, s.listAttempts)},
 		{"GET", "attempts/{id}", "an attempt", s.call(http.StatusOK, s.getAttempt)},
 		{"GET", "attempts/{id}/log", "the log of an attempt, as an event stream or raw, or what is found in it", s.stream(s.readLog)},
+		{"GET", "artifacts", "what a run, a job or an attempt kept", s.call(http.StatusOK, s.listArtifacts)},
+		{"GET", "artifacts/{id}", "an artifact with one folder of it", s.call(http.StatusOK, s.getArtifact)},
+		{"GET", "artifacts/{id}/content", "a file of an artifact, or a folder as an archive", s.content(s.getContent)},
+		{"POST", "cas:missing", "which objects a project has not got", s.call(http.StatusOK, s.missing)},
+		{"POST", "cas:batch", "store many small objects", s.take(s.batches, s.putBatch)},
+		{"GET", "cas:stat", "what the store has", s.content(s.json(s.statObjects))},
+		{"POST", "cas:verify", "look at every object, as an event stream", s.stream(s.verifyObjects)},
+		{"HEAD", "cas/{ref}", "whether an object is there, and how much of one that is not", s.content(s.headObject)},
+		{"GET", "cas/{ref}", "the bytes of an object", s.content(s.getObject)},
+		{"PUT", "cas/{ref}", "store an object, or more of it", s.take(s.uploads, s.putObject)},
+		{"GET", "cas/{ref}/explain", "why an object is kept", s.call(http.StatusOK, s.explainObject)},
 		{"GET", "runners", "list runners", s.call(http.StatusOK, s.listRunners)},
 		{"POST", "runners", "make a runner and a token for its machine", s.call(http.StatusCreated, s.createRunner)},
 		{"GET", "runners/{id}", "a runner", s.call(http.StatusOK, s.getRunner)},
@@ -127,11 +138,32 @@ func bodyLimit(r *http.Request) int64 {
 // stream turns a function into a handler that may go on for long. An error before its first write is answered as a problem;
 // one behind it cuts the stream.
 func (s *Server) stream(do func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+	long := s.content(do)
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
 			s.refuse(w, r, api.NewProblem(api.CodeMethod, "a stream has no head of its own"))
 			return
 		}
+		long(w, r)
+	}
+}
+
+// json makes a function that may take long, and whose value is the answer, one for content.
+func (s *Server) json(do func(r *http.Request) (any, error)) func(w http.ResponseWriter, r *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		value, err := do(r)
+		if err != nil {
+			return err
+		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin))
+		s.reply(w, r, http.StatusOK, value)
+		return nil
+	}
+}
+
+// content is stream for what has a head as well.
+func (s *Server) content(do func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 { // net/http would hold the stream back until the body has come
 			turnAway(w)
 			s.refuse(w, r, api.NewProblem(api.CodeMalformed, "a stream is asked for without a body"))

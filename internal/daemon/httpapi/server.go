@@ -14,6 +14,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
+	"github.com/forgeyard/forgeyard/internal/daemon/objects"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
@@ -39,6 +40,8 @@ type Config struct {
 	Store   *store.Store
 	Control *control.Control
 	Logs    *logs.Store
+	// Objects are what jobs start from and keep. Nil: there are none.
+	Objects *objects.Objects
 	// Events decodes a structured frame of a log.
 	Events func([]byte) (forge.StepEvent, error)
 	// Token is what requests over TCP show. It may be changed with SetToken.
@@ -67,6 +70,10 @@ type Server struct {
 	streams     chan struct{}
 	checking    chan struct{} // a token for whoever checks the parts of the daemon
 	compressing chan struct{} // likewise, for answers that are compressed
+	uploads     chan struct{} // for each request that brings an object
+	batches     chan struct{} // many of them
+	folders     chan struct{} // for each folder of a tree that is in memory
+	verifying   chan struct{} // the store is looked through once at a time
 	counts      *telemetry.Counter
 	stop        chan struct{} // closed when streams are to end
 	stopped     atomic.Bool
@@ -77,6 +84,8 @@ func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Log, streams: make(chan struct{}, maxStreams), checking: make(chan struct{}, 1),
 		compressing: make(chan struct{}, maxCompressing), stop: make(chan struct{}),
+		uploads: make(chan struct{}, maxUploads), batches: make(chan struct{}, maxBatches), folders: make(chan struct{}, maxFolders),
+		verifying: make(chan struct{}, 1),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/console"
+	"github.com/forgeyard/forgeyard/internal/digest"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/snapshot"
+	"github.com/forgeyard/forgeyard/internal/snapshot/git"
+)
+
+// sourceNone as --source gives a job no source.
+const sourceNone = "none"
+
+// defaultOutput is the name of an output that was given without one.
+const defaultOutput = "output"
+
+// sourceFlags say what a job starts from and what it leaves.
+type sourceFlags struct {
+	dir     string
+	mode    string
+	outputs []string
+}
+
+func (s *sourceFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&s.dir, "source", "", "what the job starts from: a folder, or the git repository that it is in; or none (default: the repository around the working directory)")
+	f.StringVar(&s.mode, "source-mode", "cow", "what the job may do with its source: cow (write into a copy of its own) or ro")
+	f.StringArrayVar(&s.outputs, "output-files", nil, "files to keep, as NAME=PATTERN[,PATTERN…] or PATTERN, below the source; repeatable")
+}
+
+// outputsOf reads --output-files.
+func (s *sourceFlags) outputsOf() ([]api.Output, error) {
+	var outputs []api.Output
+	for i, text := range s.outputs {
+		name, patterns, named := strings.Cut(text, "=")
+		if !named {
+			name, patterns = defaultOutput, text
+			if i > 0 {
+				name = fmt.Sprintf("%s-%d", defaultOutput, i+1)
+			}
+		}
+		if name == "" || patterns == "" {
+			return nil, console.Usage("--output-files %q: write NAME=PATTERN or PATTERN, as in bin=dist/**", text)
+		}
+		outputs = append(outputs, api.Output{Name: name, Patterns: strings.Split(patterns, ",")})
+	}
+	return outputs, nil
+}
+
+// check reports what cannot be a source before anything is started for it.
+func (s *sourceFlags) check() error {
+	if _, err := forge.ParseInputMode(s.mode); err != nil {
+		return console.Usage("--source-mode %q: use cow or ro", s.mode)
+	}
+	if s.dir == "" || s.dir == sourceNone {
+		return nil
+	}
+	if info, err := os.Stat(s.dir); err != nil || !info.IsDir() {
+		return console.Usage("--source %s: there is no such folder", s.dir)
+	}
+	return nil
+}
+
+// bring captures the source and puts it where the daemon has its objects, and makes it the request's. A job starts where the
+// command was typed.
+func (a *app) bring(ctx context.Context, client *api.Client, request *api.RunRequest, s *sourceFlags) error {
+	if s.dir == sourceNone {
+		return nil
+	}
+	dir := s.dir
+	if dir == "" {
+		dir = "."
+		if _, err := git.Find(dir); errors.Is(err, git.ErrNone) {
+			a.note("no git repository here, so the job starts without files; --source . gives it this folder")
+			return nil
+		}
+	}
+	taken, err := snapshot.Take(ctx, snapshot.Options{Dir: dir, Index: a.sourceIndex(dir)}, client.Objects(forge.ProjectName(request.Project)))
+	if err != nil {
+		return a.sourceFailed(err)
+	}
+	for _, w := range taken.Warnings.Named {
+		a.note("left out: %s", console.Plain(w.String()))
+	}
+	if taken.Warnings.More > 0 {
+		a.note("left out: %d more", taken.Warnings.More)
+	}
+	for i := range request.Jobs {
+		spec := &request.Jobs[i].Spec
+		spec.Inputs = append(spec.Inputs, api.Input{Mount: forge.SourceDir, Mode: s.mode, Tree: api.Tree{
+			Root: taken.Tree.Root.String(), Files: taken.Tree.Files, Bytes: api.Size(taken.Tree.Bytes), Depth: taken.Tree.Depth,
+		}})
+		for k := range spec.Steps {
+			if spec.Steps[k].Dir == "" && taken.Within != "" {
+				spec.Steps[k].Dir = forge.SourceDir + "/" + taken.Within
+			}
+		}
+	}
+	return nil
+}
+
+// sourceIndex is the file in which is kept what was captured of a folder, or "" where there is no place for it.
+func (a *app) sourceIndex(dir string) string {
+	base, err := a.base("XDG_CACHE_HOME", ".cache")
+	if err != nil {
+		return ""
+	}
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	if top, err := git.Find(dir); err == nil {
+		dir = top
+	}
+	base = filepath.Join(base, "source")
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return ""
+	}
+	name := strings.TrimPrefix(digest.Of([]byte(dir)).String(), "b3:")
+	return filepath.Join(base, name[:32])
+}
+
+// sourceFailed says what to do about a source that cannot be captured.
+func (a *app) sourceFailed(err error) error {
+	var refused *snapshot.RefusedError
+	var changed *snapshot.ChangedError
+	switch {
+	case errors.As(err, &refused):
+		return console.Usage("%v\nName another folder with --source DIR, or give the job none: --source none", err)
+	case errors.As(err, &changed):
+		return fmt.Errorf("%w\nWait until they are written, and try again", err)
+	case errors.Is(err, git.ErrBare):
+		return console.Usage("%v\nGive the job another source with --source DIR, or none: --source none", err)
+	}
+	return err
+}

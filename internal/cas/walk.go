@@ -26,7 +26,9 @@ func (e *TreeError) Unwrap() error { return e.Err }
 
 // SkipFolder is what a visitor returns to leave out what is below a folder, as with fs.SkipDir. Nothing below it is read
 // or checked then.
-var SkipFolder = errors.New("skip this folder") //nolint:staticcheck // a word of control and no fault
+//
+//lint:ignore ST1012 a word of control and no fault, as fs.SkipDir
+var SkipFolder = errors.New("skip this folder")
 
 // Walk calls visit for each entry of a tree, folders before what is in them and in the order of names. The path is the
 // entry's, with slashes, from the root. It checks as it goes that every object is a tree in canonical form, that every

@@ -200,7 +200,7 @@ func TestWriterToBeKilled(t *testing.T) {
 		t.Skip("only as a process of its own")
 	}
 	s := openedAt(t, dir, disk.Options{})
-	data := castest.Bytes(1, 64<<20)
+	data := castest.Bytes(1, 32<<20)
 	p, err := s.Part(t.Context(), digest.RefOf(data))
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestWriterToBeKilled(t *testing.T) {
 // Cases T50, B06, T49: kill -9 at any moment loses at most 8 MiB of a large object and nothing that was said to be stored.
 func TestAProcessThatIsKilledLosesNothingThatItSaidItHas(t *testing.T) {
 	dir := castest.Folder(t)
-	data := castest.Bytes(1, 64<<20)
+	data := castest.Bytes(1, 32<<20)
 	ref := digest.RefOf(data)
 	var reached uint64
 	for round := 1; ; round++ {

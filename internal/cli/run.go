@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -257,7 +258,11 @@ func (a *app) submit(ctx, serving context.Context, client *api.Client, request *
 	}
 	a.note("run %s", run.ID)
 	f := a.follower(client, run.ID, o.raw)
-	return f.toTheEnd(ctx, serving)
+	err = f.toTheEnd(ctx, serving)
+	if len(o.source.outputs) > 0 && serving.Err() == nil {
+		err = errors.Join(err, a.kept(context.WithoutCancel(ctx), client, run.ID, o.source.into))
+	}
+	return err
 }
 
 // submitTries bounds how often a submission whose fate is unknown is repeated.

@@ -29,12 +29,14 @@ type sourceFlags struct {
 	dir     string
 	mode    string
 	outputs []string
+	into    string
 }
 
 func (s *sourceFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&s.dir, "source", "", "what the job starts from: a folder, or the git repository that it is in; or none (default: the repository around the working directory)")
 	f.StringVar(&s.mode, "source-mode", "cow", "what the job may do with its source: cow (write into a copy of its own) or ro")
 	f.StringArrayVar(&s.outputs, "output-files", nil, "files to keep, as NAME=PATTERN[,PATTERN…] or PATTERN, below the source; repeatable")
+	f.StringVar(&s.into, "download", "", "folder that gets what the job kept, each output in a folder of its name")
 }
 
 // outputsOf reads --output-files.

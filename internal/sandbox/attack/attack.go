@@ -25,6 +25,7 @@ type Attack struct {
 	Root      bool      // what runs without NoRights is the sandbox's root
 	Single    bool      // it needs pid 1 to have the step's id, as it has rootless
 	Networked bool      // it is about a sandbox with the host's network
+	Trees     bool      // its attempt has an input twice: at ReadOnlyDir, and at CopyDir, where it may write its copy
 	Setup     Setup     // of the attempt's folder
 	Most      int64     // bound of a bomb
 	// Judge says who decides whether it was denied.
@@ -63,6 +64,8 @@ type Target struct {
 	Socket  string // in that folder; who listens there says the secret
 	Sibling string // folder of another attempt
 	Outside string // file of the host
+	Object  string // file in an agent's store of objects
+	Tree    string // folder of the host that is the input; the program knows its path, which no job is told
 	Name    string // of an abstract socket on the host
 	Port    int    // on the host's loopback address
 	ShmKey  int    // of a segment of shared memory on the host

@@ -42,6 +42,9 @@ func (y *yard) denies(t *testing.T, a attack.Attack) {
 		t.Fatalf("the attack %v", v)
 	}
 	t.Log(v)
+	if r.changed {
+		t.Error("the input that other attempts read too has changed")
+	}
 	if len(r.leftOver) > 0 || r.open {
 		t.Errorf("of the sandbox are left: processes %v, output held: %v", r.leftOver, r.open)
 	}

@@ -42,6 +42,9 @@ const (
 	ItemTmpfsBomb       Item = "tmpfs bomb"
 	ItemExhaustion      Item = "fd and inode exhaustion"
 	ItemLogFlood        Item = "log flood"
+	ItemInputs          Item = "shared inputs"
+	ItemLayers          Item = "layers over inputs"
+	ItemStore           Item = "store of objects"
 	ItemMore            Item = "besides" // what nobody asked for
 )
 
@@ -53,6 +56,7 @@ func Items() []Item {
 		ItemDevices, ItemRawSockets, ItemAbstractSockets, ItemNetlink, ItemKeyring, ItemUserNamespaces, ItemCgroup,
 		ItemCorePattern, ItemSettings, ItemKernelLog, ItemModules, ItemBPF, ItemRing, ItemTime, ItemHostName, ItemOutliving,
 		ItemForkBomb, ItemMemoryBomb, ItemTmpfsBomb, ItemExhaustion, ItemLogFlood,
+		ItemInputs, ItemLayers, ItemStore,
 	}
 }
 

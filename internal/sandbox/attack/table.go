@@ -27,6 +27,9 @@ const (
 	MinimalRoot   Defence = view.DefenceMinimalRoot
 	NoSetUID      Defence = view.DefenceNoSetUID
 	NoDevices     Defence = view.DefenceNoDevices
+	ReadOnlyTrees Defence = view.DefenceReadOnlyTrees
+	OwnLayers     Defence = view.DefenceOwnLayers
+	CoveredLayers Defence = view.DefenceCoveredLayers
 )
 
 // Why some attacks have no control.
@@ -37,7 +40,7 @@ const (
 
 // All is every attack.
 func All() []Attack {
-	return slices.Concat(fileAttacks(), processAttacks(), mountAttacks(), rightsAttacks(), networkAttacks(), kernelAttacks(), lifeAttacks(), bombs())
+	return slices.Concat(fileAttacks(), processAttacks(), mountAttacks(), rightsAttacks(), networkAttacks(), kernelAttacks(), lifeAttacks(), treeAttacks(), bombs())
 }
 
 func on(d ...Defence) []Defence { return d }

@@ -73,6 +73,7 @@ func (d *decoys) plant() error {
 	t.State = d.host + "/agent"
 	t.Key, t.Socket = t.State+"/agent.key", t.State+"/launcher.sock"
 	t.Sibling, t.Outside = d.host+"/work/another", d.host+"/notes"
+	t.Object = t.State + "/objects/b3/ab/object"
 	for _, step := range []func() error{d.folders, d.hostFiles, d.programs, d.kernelFiles, d.sockets, d.others, leakDescriptor(d)} {
 		if err := step(); err != nil {
 			return err
@@ -96,7 +97,7 @@ func (d *decoys) folders() error {
 	if err := os.Chmod(d.base, 0o755); err != nil {
 		return err
 	}
-	for _, dir := range []string{d.host, d.target.State, d.target.Sibling, d.shown, d.kernel, d.bin, d.base + "/attempts", d.base + "/launchers"} {
+	for _, dir := range []string{d.host, d.target.State, d.target.Sibling, filepath.Dir(d.target.Object), d.shown, d.kernel, d.bin, d.base + "/attempts", d.base + "/launchers"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (d *decoys) folders() error {
 // hostFiles are readable by all, so that only the view keeps them away.
 func (d *decoys) hostFiles() error {
 	var all error
-	for _, name := range []string{d.target.Key, d.target.Outside, d.target.Sibling + "/source", d.target.State + "/journal"} {
+	for _, name := range []string{d.target.Key, d.target.Outside, d.target.Sibling + "/source", d.target.State + "/journal", d.target.Object} {
 		all = errors.Join(all, os.WriteFile(name, []byte(d.secret), 0o644))
 	}
 	return all

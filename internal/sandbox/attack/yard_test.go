@@ -108,6 +108,7 @@ type result struct {
 	refused  error // the sandbox was not made
 	leftOver []int // processes of its pid namespace that live
 	open     bool  // something still holds its output
+	changed  bool  // its input is not what it was
 }
 
 // run runs an attack in a sandbox of its own.
@@ -116,6 +117,9 @@ func (y *yard) run(t *testing.T, a attack.Attack) result {
 	pipes := newPipes(t)
 	target := y.decoys.target
 	target.Attack, target.Most = a.Name, a.Most
+	if a.Trees {
+		target.Tree = y.decoys.tree(t)
+	}
 	p := plan{
 		Argv: append([]string{attack.Program}, target.Args()...),
 		Env:  []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/work/home", "TMPDIR=/tmp"},
@@ -125,7 +129,7 @@ func (y *yard) run(t *testing.T, a attack.Attack) result {
 		p.Env = append(p.Env, "FORGEYARD_DECOY_TOKEN="+y.decoys.secret)
 	}
 	y.accompany(t, a, &p)
-	box, err := y.order(t, a, p, pipes)
+	box, err := y.order(t, a, p, pipes, layers(&target)...)
 	if err != nil {
 		pipes.abandon()
 		return result{refused: err}
@@ -145,7 +149,7 @@ func (y *yard) run(t *testing.T, a attack.Attack) result {
 		t.Error("the sandbox did not end")
 		<-box.Done()
 	}
-	r := result{end: box.End(), leftOver: livingIn(namespace)}
+	r := result{end: box.End(), leftOver: livingIn(namespace), changed: a.Trees && treeChanged(t, target.Tree)}
 	r.open = !output.ended()
 	r.output, r.errors = output.texts()
 	return r
@@ -183,7 +187,7 @@ func (y *yard) accompany(t *testing.T, a attack.Attack, p *plan) {
 }
 
 // order makes the sandbox.
-func (y *yard) order(t *testing.T, a attack.Attack, p plan, pipes *pipes) (*sandbox.Box, error) {
+func (y *yard) order(t *testing.T, a attack.Attack, p plan, pipes *pipes, layers ...sandbox.Layer) (*sandbox.Box, error) {
 	t.Helper()
 	guest, err := json.Marshal(p)
 	if err != nil {
@@ -195,7 +199,7 @@ func (y *yard) order(t *testing.T, a attack.Attack, p plan, pipes *pipes) (*sand
 		Name: "attack-" + strings.ToLower(rand.Text()), Folder: y.decoys.folder(t, a.Setup), Network: forge.NetworkNone,
 		Limits: sandbox.Limits{Memory: limitMemory, Pids: limitPids, Shm: limitShm},
 		Policy: forge.DefaultLeasePolicy(), Deadline: clock.Boot().Add(10 * time.Minute),
-		Keeper: keeper, Stdout: pipes.stdout[1], Stderr: pipes.stderr[1], Guest: guest,
+		Keeper: keeper, Stdout: pipes.stdout[1], Stderr: pipes.stderr[1], Guest: guest, Layers: layers,
 	}
 	if a.Networked || y.off(attack.NetworkNone) {
 		o.Network = forge.NetworkHost

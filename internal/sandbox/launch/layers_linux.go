@@ -73,6 +73,9 @@ func (c *cell) stack(folder, plain *os.File, layers []sandbox.Layer) error {
 			return fmt.Errorf("layer over %s at %s: %w", layers[i].Folder, layers[i].Mount, err)
 		}
 	}
+	if c.l.cfg.Switches.Off(view.DefenceCoveredLayers) {
+		return nil
+	}
 	place, err := below(folder, sandbox.LayersDir)
 	if err != nil {
 		return err
@@ -94,12 +97,12 @@ func (c *cell) layer(folder, plain *os.File, number int, l *sandbox.Layer) error
 		return err
 	}
 	defer func() { _ = place.Close() }()
-	lower, err := c.lower(l.Folder)
+	lower, err := c.lower(l)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lower.Close() }()
-	if err := moveMount(lower, place); err != nil || !l.Writable {
+	if err := moveMount(lower, place); err != nil || !l.Writable || c.l.cfg.Switches.Off(view.DefenceOwnLayers) {
 		return err
 	}
 	over, err := c.overlay(plain, lower, number)
@@ -110,8 +113,9 @@ func (c *cell) layer(folder, plain *os.File, number int, l *sandbox.Layer) error
 	return moveMount(over, place)
 }
 
-// lower opens a folder as a mount that cannot be written, in which its owner appears as the step.
-func (c *cell) lower(path string) (*os.File, error) {
+// lower opens a layer's folder as a mount that cannot be written, in which its owner appears as the step.
+func (c *cell) lower(l *sandbox.Layer) (*os.File, error) {
+	path := l.Folder
 	at, err := openFolder(path)
 	if err != nil {
 		return nil, err
@@ -126,7 +130,7 @@ func (c *cell) lower(path string) (*os.File, error) {
 		return nil, fmt.Errorf("mount of %s: %w", path, err)
 	}
 	mount := os.NewFile(uintptr(fd), path)
-	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | c.plainAttrs()}
+	attr := &unix.MountAttr{Attr_set: c.lowerAttrs(l.Writable)}
 	if !c.l.cfg.Rootless {
 		space, err := c.l.spaceOf(spaceKey{c.slot, st.Uid, st.Gid})
 		if err != nil {
@@ -269,6 +273,18 @@ func (c *cell) addAll(at int, name string, uid, gid uint32) error {
 
 func layerDir(number int, name string) string {
 	return path.Join(sandbox.LayersDir, strconv.Itoa(number), name)
+}
+
+// lowerAttrs are the flags of a layer's folder.
+func (c *cell) lowerAttrs(written bool) uint64 {
+	defence := view.DefenceReadOnlyTrees
+	if written {
+		defence = view.DefenceOwnLayers
+	}
+	if c.l.cfg.Switches.Off(defence) {
+		return c.plainAttrs()
+	}
+	return c.plainAttrs() | unix.MOUNT_ATTR_RDONLY
 }
 
 // plainAttrs are the flags of everything that a sandbox has of files.

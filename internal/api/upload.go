@@ -31,9 +31,9 @@ const (
 	maxRefText = 96
 )
 
-// Objects is what a project of the daemon holds, as a place to put objects: a cas.Sink. Small objects travel many at a time, a
-// large one has a request of its own, which goes on after a cut from where the daemon has it. All methods may be called by many
-// at once. Their errors are a *Problem, the source's, or the context's.
+// Objects is what a project of the daemon holds, as a cas.Store. Small objects travel many at a time, a large one has a request of
+// its own, which goes on after a cut from where the daemon has it. All methods may be called by many at once. Their errors are
+// those of package cas, a *Problem, the source's, or the context's.
 type Objects struct {
 	client  *Client
 	project forge.ProjectName
@@ -50,6 +50,7 @@ func (c *Client) Objects(project forge.ProjectName) *Objects {
 // Missing implements cas.Sink.
 func (o *Objects) Missing(ctx context.Context, refs []digest.Ref) ([]digest.Ref, error) {
 	var all []digest.Ref
+	refs = cas.Distinct(refs, func(digest.Ref) bool { return true })
 	for len(refs) > 0 {
 		n := min(len(refs), MaxMissing)
 		some, err := o.ask(ctx, refs[:n])
@@ -88,18 +89,54 @@ func (o *Objects) HasTree(ctx context.Context, t forge.TreeRef) (bool, error) {
 
 // Put implements cas.Sink. A large object whose upload is cut is lost unless r can seek; CopyFrom goes on.
 func (o *Objects) Put(ctx context.Context, ref digest.Ref, r io.Reader) error {
+	seeker, seeks := r.(io.Seeker)
+	start := int64(0)
+	if seeks {
+		var err error
+		start, err = seeker.Seek(0, io.SeekCurrent)
+		seeks = err == nil
+	}
 	opened := false
 	return o.upload(ctx, ref, func() (io.ReadCloser, error) {
-		if seeker, ok := r.(io.Seeker); ok {
-			if _, err := seeker.Seek(0, io.SeekStart); err != nil {
+		switch {
+		case seeks:
+			if _, err := seeker.Seek(start, io.SeekStart); err != nil {
 				return nil, err
 			}
-		} else if opened {
-			return nil, NewProblem(CodeUnreachable, "the upload was cut, and the bytes cannot be read again")
+		case opened:
+			return nil, errors.New("the upload was cut, and the bytes cannot be read again")
 		}
 		opened = true
-		return io.NopCloser(r), nil
+		return io.NopCloser(&exact{r: r, ref: ref}), nil
 	})
+}
+
+// exact refuses to give the last bytes of an object where more come behind them, or an error does. Whether they are the right ones the daemon
+// finds out.
+type exact struct {
+	r    io.Reader
+	ref  digest.Ref
+	read uint64
+}
+
+func (e *exact) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	e.read += uint64(n) //nolint:gosec // a count
+	if e.read >= e.ref.Bytes && err == nil {
+		var more [1]byte
+		var extra int
+		extra, err = io.ReadFull(e.r, more[:])
+		e.read += uint64(extra) //nolint:gosec // likewise
+	}
+	switch {
+	case err != nil && err != io.EOF:
+		return 0, err
+	case e.read > e.ref.Bytes:
+		return 0, &cas.MismatchError{Ref: e.ref, Got: digest.Ref{Bytes: e.read}}
+	case err == io.EOF && e.read < e.ref.Bytes:
+		return n, &cas.MismatchError{Ref: e.ref, Got: digest.Ref{Bytes: e.read}}
+	}
+	return n, err
 }
 
 // CopyFrom implements cas.CopierFrom.
@@ -149,11 +186,14 @@ func (o *Objects) sendBatch(ctx context.Context, src cas.Source, refs []digest.R
 		}, answer)
 	})
 	if err != nil {
-		return err
+		return stored(refs[0], err)
 	}
-	for _, result := range answer.Objects {
+	if len(answer.Objects) != len(refs) {
+		return NewProblem(CodeUnreadableAnswer, "a batch of %d objects has %d results", len(refs), len(answer.Objects))
+	}
+	for i, result := range answer.Objects {
 		if result.Code != "" {
-			return NewProblem(result.Code, "object %s: %s", clip(result.Ref), result.Detail)
+			return stored(refs[i], NewProblem(result.Code, "object %s: %s", clip(result.Ref), result.Detail))
 		}
 	}
 	return nil
@@ -180,14 +220,21 @@ func batchOf(ctx context.Context, src cas.Source, refs []digest.Ref) ([]byte, er
 // upload sends one object, from where the daemon has it.
 func (o *Objects) upload(ctx context.Context, ref digest.Ref, open func() (io.ReadCloser, error)) error {
 	state := Upload{}
-	return o.persist(ctx, func() (bool, error) {
+	overAgain := false
+	return stored(ref, o.persist(ctx, func() (bool, error) {
 		before := state.Offset
 		err := o.send(ctx, ref, open, &state)
-		if err == nil && !state.Complete {
+		var p *Problem
+		switch {
+		case err == nil && !state.Complete:
 			err = NewProblem(CodeUnreachable, "the daemon has %d of %d bytes", state.Offset, ref.Bytes)
+		case errors.As(err, &p) && p.Code == CodeDigest && before > 0 && !overAgain:
+			// What it had may have been wrong, and it has forgotten that now.
+			overAgain, state = true, Upload{}
+			err = NewProblem(CodeUnavailable, "%s", p.Detail)
 		}
 		return state.Offset > before, err
-	})
+	}))
 }
 
 // send sends the rest of an object in one request. state is what the daemon has, also after an error as far as it is known.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
@@ -55,8 +56,8 @@ func (s *Server) take(slots chan struct{}, do func(w http.ResponseWriter, r *htt
 		in := newIntake(r, http.NewResponseController(w), cancel)
 		defer in.end() // before the context ends: else it would end what the connection carries next
 		if err := do(w, r, in); err != nil {
-			if !in.over {
-				turnAway(w)
+			if !in.over.Load() || context.Cause(ctx) != nil {
+				turnAway(w) // a Read that was ended from here has ended the connection's context too
 			}
 			s.fail(w, r, err)
 		}
@@ -89,7 +90,7 @@ type intake struct {
 	body    io.Reader
 	control *http.ResponseController
 	left    int // bytes until the next look at the clock
-	over    bool
+	over    atomic.Bool // the body has come to its end
 	end     func() // joins what watches the context
 }
 
@@ -98,7 +99,9 @@ func newIntake(r *http.Request, control *http.ResponseController, cancel context
 	woken := make(chan struct{})
 	stop := context.AfterFunc(in.ctx, func() {
 		defer close(woken)
-		_ = control.SetReadDeadline(time.Now())
+		if !in.over.Load() {
+			_ = control.SetReadDeadline(time.Now())
+		}
 	})
 	in.end = func() {
 		if !stop() {
@@ -125,7 +128,7 @@ func (in *intake) Read(p []byte) (int, error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == io.EOF:
-		in.over = true
+		in.over.Store(true)
 	case err == nil || errors.As(err, &tooLarge):
 	case context.Cause(in.ctx) != nil:
 		err = context.Cause(in.ctx)

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
+	"github.com/forgeyard/forgeyard/internal/daemon/objects"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
@@ -34,6 +35,7 @@ type world struct {
 	ctx     context.Context
 	store   *store.Store
 	logs    *logs.Store
+	objects *objects.Objects
 	control *control.Control
 	server  *Server
 	url     string
@@ -53,10 +55,13 @@ func newWorld(t *testing.T) *world {
 	w.logs, err = logs.Open(logs.Config{Dir: filepath.Join(dir, "logs"), Rows: logs.RowsOf(w.store)})
 	w.must(err)
 	t.Cleanup(func() { w.must(w.logs.Close()) })
+	w.objects, err = objects.Open(filepath.Join(dir, "cas"), objects.Options{MinFree: 1}, w.store)
+	w.must(err)
+	t.Cleanup(func() { w.must(w.objects.Close()) })
 	ca, err := trust.NewCA(trust.NewCluster(), time.Now())
 	w.must(err)
 	w.control = control.New(control.Config{
-		Store: w.store, Place: func(p control.Placement) { w.places <- p }, CA: ca, Policy: forge.DefaultLeasePolicy(),
+		Store: w.store, Trees: w.objects, Place: func(p control.Placement) { w.places <- p }, CA: ca, Policy: forge.DefaultLeasePolicy(),
 	})
 	ctx, cancel := context.WithCancel(w.ctx)
 	var loop sync.WaitGroup
@@ -64,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { cancel(); loop.Wait() })
 
 	w.server = New(Config{
-		Store: w.store, Control: w.control, Logs: w.logs, Events: decodeEvent, Token: forge.NewSecret([]byte(token)),
+		Store: w.store, Control: w.control, Logs: w.logs, Objects: w.objects, Events: decodeEvent, Token: forge.NewSecret([]byte(token)),
 		Ready: func(context.Context) []api.Check { return w.checks }, Metrics: telemetry.NewMetrics(),
 		Fingerprint: ca.Fingerprint().String(), Version: api.Version{Version: "v0"},
 		Sessions: func() []api.Session { return []api.Session{{ID: "s"}} },

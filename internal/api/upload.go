@@ -107,35 +107,42 @@ func (o *Objects) Put(ctx context.Context, ref digest.Ref, r io.Reader) error {
 			return nil, errors.New("the upload was cut, and the bytes cannot be read again")
 		}
 		opened = true
-		return io.NopCloser(&exact{r: r, ref: ref}), nil
+		return io.NopCloser(&exact{r: r, ref: ref, hash: digest.NewHash()}), nil
 	})
 }
 
-// exact refuses to give the last bytes of an object where more come behind them, or an error does. Whether they are the right ones the daemon
-// finds out.
+// exact gives the bytes of an object, the last of them only once it has seen that all together are the object and nothing comes
+// behind them: the daemon may have the beginning from another upload, and would complete an object that is not what r gives.
 type exact struct {
 	r    io.Reader
 	ref  digest.Ref
+	hash *digest.Hash
 	read uint64
 }
 
 func (e *exact) Read(p []byte) (int, error) {
-	n, err := e.r.Read(p)
-	e.read += uint64(n) //nolint:gosec // a count
-	if e.read >= e.ref.Bytes && err == nil {
+	n, err := e.take(p)
+	if err == nil && e.read >= e.ref.Bytes {
 		var more [1]byte
-		var extra int
-		extra, err = io.ReadFull(e.r, more[:])
-		e.read += uint64(extra) //nolint:gosec // likewise
+		for err == nil && e.read <= e.ref.Bytes {
+			_, err = e.take(more[:])
+		}
 	}
 	switch {
 	case err != nil && err != io.EOF:
 		return 0, err
 	case e.read > e.ref.Bytes:
 		return 0, &cas.MismatchError{Ref: e.ref, Got: digest.Ref{Bytes: e.read}}
-	case err == io.EOF && e.read < e.ref.Bytes:
-		return n, &cas.MismatchError{Ref: e.ref, Got: digest.Ref{Bytes: e.read}}
+	case err == io.EOF && e.hash.Ref() != e.ref:
+		return 0, &cas.MismatchError{Ref: e.ref, Got: e.hash.Ref()}
 	}
+	return n, err
+}
+
+func (e *exact) take(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	_, _ = e.hash.Write(p[:n]) // takes everything
+	e.read += uint64(n)        //nolint:gosec // a count
 	return n, err
 }
 

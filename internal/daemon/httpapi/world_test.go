@@ -32,6 +32,7 @@ const token = "correct horse"
 // world is a server on a real store with real logs, and a client of it.
 type world struct {
 	t       *testing.T
+	dir     string
 	ctx     context.Context
 	store   *store.Store
 	logs    *logs.Store
@@ -47,7 +48,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	dir := t.TempDir()
-	w := &world{t: t, ctx: t.Context(), places: make(chan control.Placement, 64)}
+	w := &world{t: t, dir: dir, ctx: t.Context(), places: make(chan control.Placement, 64)}
 	var err error
 	w.store, err = store.Open(w.ctx, dir, store.Options{})
 	w.must(err)

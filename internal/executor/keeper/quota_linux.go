@@ -20,6 +20,10 @@ const (
 	measureWithin = 10 * time.Second // after which what was counted has to do
 )
 
+// nameBytes is what a name takes of an attempt's disk at least: an empty file has no blocks, and yet some disks run out of
+// room for further files long before they run out of blocks.
+const nameBytes = 4096
+
 // quota is what an attempt may write, and what it has. One goroutine uses it at a time.
 type quota struct {
 	folder string
@@ -29,6 +33,7 @@ type quota struct {
 	base   uint64 // what the folder took before the first step
 	used   uint64 // at the last walk, without base
 	free   uint64 // of the disk then
+	names  uint64 // that the disk had room for then
 	at     time.Time
 	took   time.Duration // by the last walk
 }
@@ -47,10 +52,13 @@ func newQuota(ctx context.Context, dir string, pid int, limit forge.Bytes) (*quo
 	if err != nil {
 		return &quota{}, err
 	}
-	q.disk, q.base, q.at = st.Dev, size.Bytes, time.Now()
-	q.free, _, err = room(dir)
+	q.disk, q.base, q.at = st.Dev, taken(size), time.Now()
+	q.free, q.names, err = room(dir)
 	return q, err
 }
+
+// taken is what counts of a folder.
+func taken(size folder.Size) uint64 { return max(size.Bytes, nameBytes*size.Files) }
 
 // room is how many bytes and names the disk of a folder has left.
 func room(dir string) (bytes, names uint64, err error) {
@@ -66,22 +74,23 @@ func room(dir string) (bytes, names uint64, err error) {
 
 // look reports whether the attempt has written more than its limit, as far as is known.
 func (q *quota) look(ctx context.Context, now time.Time) (over bool, err error) {
-	free, _, err := room(q.folder)
-	if err != nil || !q.due(free, now) {
+	free, names, err := room(q.folder)
+	if err != nil || !q.due(free, names, now) {
 		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, measureWithin)
 	defer cancel()
 	size, err := folder.Measure(ctx, q.folder)
-	q.used, q.free, q.at = size.Bytes-min(size.Bytes, q.base)+held(ctx, q.pid, q.disk), free, now
+	all := taken(size)
+	q.used, q.free, q.names, q.at = all-min(all, q.base)+held(ctx, q.pid, q.disk), free, names, now
 	q.took = time.Since(now)
 	return q.used > q.limit, err // of what was counted that is true in any case
 }
 
 // due reports whether it is time to walk: the attempt may be half the way from what it had to its limit, as the disk says.
-func (q *quota) due(free uint64, now time.Time) bool {
+func (q *quota) due(free, names uint64, now time.Time) bool {
 	since := now.Sub(q.at)
-	lost := q.free - min(q.free, free)
+	lost := max(q.free-min(q.free, free), nameBytes*(q.names-min(q.names, names)))
 	left := q.limit - min(q.limit, q.used)
 	return since >= quotaShare*q.took && (lost > left/2 || since >= quotaLeast)
 }

@@ -185,10 +185,15 @@ func (o *Objects) sendBatch(ctx context.Context, src cas.Source, refs []digest.R
 	if err != nil {
 		return err
 	}
+	header := http.Header{"Content-Type": {TypeObjects}}
+	if encoded := shorter(body); encoded != nil {
+		body = encoded
+		header.Set("Content-Encoding", EncodingZstd)
+	}
 	answer := &BatchAnswer{}
 	err = o.persist(ctx, func() (bool, error) {
 		return false, o.client.do(ctx, call{
-			method: http.MethodPost, path: "cas:batch", query: o.query(), header: http.Header{"Content-Type": {TypeObjects}},
+			method: http.MethodPost, path: "cas:batch", query: o.query(), header: header,
 			raw: bytes.NewReader(body), length: int64(len(body)),
 		}, answer)
 	})

@@ -27,8 +27,7 @@ const (
 // kept is one thing that an attempt kept.
 type kept struct {
 	api.Artifact
-	ref   digest.Ref
-	order string // of its id, for paging
+	ref digest.Ref
 }
 
 // keptBy lists what an attempt kept, as its accepted completion says.

@@ -89,9 +89,9 @@ type intake struct {
 	cancel  context.CancelCauseFunc
 	body    io.Reader
 	control *http.ResponseController
-	left    int // bytes until the next look at the clock
+	left    int         // bytes until the next look at the clock
 	over    atomic.Bool // the body has come to its end
-	end     func() // joins what watches the context
+	end     func()      // joins what watches the context
 }
 
 func newIntake(r *http.Request, control *http.ResponseController, cancel context.CancelCauseFunc) *intake {

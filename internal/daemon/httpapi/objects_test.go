@@ -169,6 +169,34 @@ func TestABatchThatLiesStoresWhatIsRight(t *testing.T) {
 	}
 }
 
+// TestABatchTravelsCompressed also where it compresses better than a daemon believes.
+func TestABatchTravelsCompressed(t *testing.T) {
+	w := newWorld(t)
+	source := castest.NewMemory()
+	total := 0
+	for _, size := range []int{10, 300 << 10, 1 << 20} {
+		source.Add(make([]byte, size))
+		total += size
+	}
+	for i := range 100 {
+		text := []byte(strings.Repeat("a line of source "+strconv.Itoa(i)+"\n", 500))
+		source.Add(text)
+		total += len(text)
+	}
+	road := w.cutting(1<<40, 0)
+	client, err := api.NewClient(road.url, api.Options{Token: forge.NewSecret([]byte(token))})
+	w.must(err)
+	t.Cleanup(client.Close)
+	w.must(cas.Copy(w.ctx, client.Objects(""), source, source.Refs()))
+	missing, err := w.client.Objects("").Missing(w.ctx, source.Refs())
+	if err != nil || len(missing) > 0 {
+		t.Errorf("%d are missing, %v", len(missing), err)
+	}
+	if sent := road.sent.Load(); sent > int64(total/10) {
+		t.Errorf("%d bytes went over the road, of %d", sent, total)
+	}
+}
+
 // TestAnUploadSaysWhereItGoesOn walks a large object by hand.
 func TestAnUploadSaysWhereItGoesOn(t *testing.T) {
 	w := newWorld(t)

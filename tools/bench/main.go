@@ -66,7 +66,10 @@ func main() {
 
 // figures lists everything that can be measured.
 func figures() []figure {
-	return []figure{rttFigure, ingestFigure, spoolFigure, pourFigure, submitFigure, idleFigure, coldFigure, poolFigure, heapFigure, rateFigure}
+	return []figure{
+		rttFigure, ingestFigure, spoolFigure, pourFigure, submitFigure, idleFigure, coldFigure, poolFigure, heapFigure, rateFigure,
+		uploadFigure, downloadFigure, compressibleFigure,
+	}
 }
 
 // play is a process that bench has started beside itself.

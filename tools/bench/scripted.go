@@ -158,3 +158,69 @@ func (a *scriptedAgent) patiently(ctx context.Context, pace *rate.Limiter, endpo
 		}
 	}
 }
+
+// ableTo is what an agent says of itself that takes any job of this package, so many at a time.
+func ableTo(slots uint32) forge.Capabilities {
+	return forge.Capabilities{
+		SchemaVersion: forge.CapabilitySchema, Platform: forge.Platform{OS: "linux", Arch: "amd64"},
+		Resources: forge.Resources{CPU: 64_000, Memory: 64 * forge.GiB, Disk: forge.TiB, Slots: slots},
+		Sandboxes: []forge.Sandbox{{Kind: forge.SandboxProcess}}, Features: []string{forge.FeatureHostNetwork},
+	}
+}
+
+// take submits some jobs and accepts them.
+func (a *scriptedAgent) take(ctx context.Context, client *api.Client, jobs int, edit func(*api.JobSpec)) ([]forge.AttemptContext, error) {
+	request := fleet.Shell("true", func(s *api.JobSpec) { s.Sandbox = &api.Sandbox{Kind: "process"} }, edit) // all that the scripted agent has
+	job := request.Jobs[0]
+	request.Jobs = nil
+	for i := range jobs {
+		job.Key = fmt.Sprintf("job-%d", i)
+		request.Jobs = append(request.Jobs, job)
+	}
+	if _, err := client.Submit(ctx, request, ident.New[forge.MessageID]().String()); err != nil {
+		return nil, err
+	}
+	var attempts []forge.AttemptContext
+	for granted := 0; granted < jobs; {
+		got, err := a.link.Receive(ctx)
+		if err != nil {
+			return nil, err
+		}
+		switch m := got.Domain.(type) {
+		case *forge.LeaseOffer:
+			attempts = append(attempts, m.Context)
+			a.nonce++
+			err = a.say(ctx, &forge.LeaseAccept{Context: m.Context, Nonce: a.nonce})
+		case *forge.LeaseAcceptAck:
+			if granted++; !m.Granted {
+				err = errors.New("a lease was not granted")
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return attempts, nil
+}
+
+// complete ends attempts whose logs are sealed.
+func (a *scriptedAgent) complete(ctx context.Context, attempts []forge.AttemptContext, seal forge.LogSeal) error {
+	for _, c := range attempts {
+		done := &forge.Completion{
+			Context: c, Message: ident.New[forge.MessageID](), Capture: forge.Succeeded, Log: seal,
+			Result: forge.Result{Class: forge.Succeeded, Duration: time.Second, Steps: []forge.StepResult{{Class: forge.Succeeded}}},
+		}
+		done.Hash = done.ResultHash()
+		if err := a.link.Send(ctx, forge.Frame{ID: done.Message, Body: done}); err != nil {
+			return err
+		}
+		ack, err := hear[*forge.CompletionAck](ctx, a)
+		if err != nil {
+			return err
+		}
+		if ack.Answer != forge.CompletionAccepted {
+			return fmt.Errorf("the end of an attempt was answered with %v", ack.Answer)
+		}
+	}
+	return nil
+}

@@ -166,7 +166,14 @@ func (s *Server) serve(ctx context.Context, conn *quic.Conn) {
 	wait.Wait()
 }
 
+// Urgencies of the streams, where 0 goes first: what is small and waited for never queues behind bulk.
+const (
+	urgent  = 0
+	patient = 7
+)
+
 func echo(stream *quic.Stream) {
+	stream.SetPriority(urgent, true)
 	_, _ = io.Copy(stream, stream) // ends with the connection
 	_ = stream.Close()
 }
@@ -209,6 +216,7 @@ func Dial(ctx context.Context, c *Credentials, addr string) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open stream: %w", err)
 	}
+	stream.SetPriority(urgent, true)
 	return &Client{conn: conn, stream: stream}, nil
 }
 
@@ -227,12 +235,14 @@ func (c *Client) Echo(size int) error {
 	return nil
 }
 
-// Bulk writes total bytes to a stream of its own and waits until the server has read them all.
+// Bulk writes total bytes to a stream of its own and waits until the server has read them all. Several may be under way; each
+// then waits for one of the answers.
 func (c *Client) Bulk(ctx context.Context, total int) error {
 	stream, err := c.conn.OpenUniStreamSync(ctx)
 	if err != nil {
 		return fmt.Errorf("bulk: %w", err)
 	}
+	stream.SetPriority(patient, true)
 	buffer := make([]byte, 64<<10)
 	for sent := 0; sent < total; sent += len(buffer) {
 		if _, err := stream.Write(buffer[:min(len(buffer), total-sent)]); err != nil {

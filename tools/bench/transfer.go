@@ -66,7 +66,8 @@ func noise(n int) ([]byte, error) {
 // sources returns Go's sources behind each other, as often as it takes.
 func sources(n int) ([]byte, error) {
 	b := make([]byte, 0, n)
-	err := filepath.WalkDir(filepath.Join(runtime.GOROOT(), "src"), func(path string, e fs.DirEntry, err error) error { //nolint:staticcheck // the bench runs where it was built
+	//lint:ignore SA1019 the bench runs where it was built
+	err := filepath.WalkDir(filepath.Join(runtime.GOROOT(), "src"), func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() || !strings.HasSuffix(path, ".go") {
 			return err
 		}
@@ -77,7 +78,7 @@ func sources(n int) ([]byte, error) {
 		return err
 	})
 	if err == nil && len(b) == 0 {
-		err = errors.New("Go's sources are not where it says that they are")
+		err = errors.New("the sources of Go are not where it says that they are")
 	}
 	for err == nil && len(b) < n {
 		b = append(b, b[:min(len(b), n-len(b))]...)

@@ -69,7 +69,6 @@ func figures() []figure {
 	return []figure{
 		rttFigure, ingestFigure, spoolFigure, pourFigure, submitFigure, idleFigure, coldFigure, poolFigure, heapFigure, rateFigure,
 		uploadFigure, downloadFigure, compressibleFigure,
-		treeColdFigure, treeUnchangedFigure, warmFigure,
 	}
 }
 

@@ -49,7 +49,7 @@ func bubbleArgs(folder string) []string {
 
 // bubble is the program in bubblewrap's sandbox, from fork to wait.
 func (y *spawnYard) bubble(ctx context.Context) (time.Duration, error) {
-	folder, err := y.workFolder()
+	folder, err := workFolder(y.folder)
 	if err != nil {
 		return 0, err
 	}

@@ -69,6 +69,7 @@ func figures() []figure {
 	return []figure{
 		rttFigure, ingestFigure, spoolFigure, pourFigure, submitFigure, idleFigure, coldFigure, poolFigure, heapFigure, rateFigure,
 		uploadFigure, downloadFigure, compressibleFigure,
+		treeColdFigure, treeUnchangedFigure, warmFigure,
 	}
 }
 

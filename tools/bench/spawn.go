@@ -152,15 +152,20 @@ func newSpawnYard(ctx context.Context, cfg native.Config) (*spawnYard, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.State, cfg.Program = filepath.Join(folder, "state"), filepath.Join(folder, "forgeyard-sandbox")
 	y := &spawnYard{folder: folder, bwrap: bwrap}
-	if err := buildHelper(ctx, cfg.Program); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
-	}
-	if y.executor, err = native.Open(ctx, cfg); err != nil {
+	if y.executor, err = openNative(ctx, folder, cfg); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	return y, nil
+}
+
+// openNative opens an executor with its state and its helper in a folder.
+func openNative(ctx context.Context, folder string, cfg native.Config) (*native.Executor, error) {
+	cfg.State, cfg.Program = filepath.Join(folder, "state"), filepath.Join(folder, "forgeyard-sandbox")
+	if err := buildHelper(ctx, cfg.Program); err != nil {
+		return nil, err
+	}
+	return native.Open(ctx, cfg)
 }
 
 // buildHelper builds the program that stands beside an agent's, as it is shipped. This one is bigger and starts more slowly.
@@ -179,8 +184,8 @@ func (y *spawnYard) close() {
 }
 
 // workFolder makes a folder for one spawn, which takes no part of what is measured.
-func (y *spawnYard) workFolder() (string, error) {
-	dir, err := os.MkdirTemp(y.folder, "work")
+func workFolder(in string) (string, error) {
+	dir, err := os.MkdirTemp(in, "work")
 	if err != nil {
 		return "", err
 	}
@@ -201,21 +206,12 @@ func (y *spawnYard) released(ctx context.Context) (time.Duration, error) {
 
 // attempt runs a program that does nothing in a sandbox.
 func (y *spawnYard) attempt(ctx context.Context) (whole, released time.Duration, err error) {
-	folder, err := y.workFolder()
+	folder, err := workFolder(y.folder)
 	if err != nil {
 		return 0, 0, err
 	}
-	spec := forge.DefaultJobSpec()
-	spec.Job, spec.Network = "nothing", forge.NetworkNone
-	spec.Steps = []forge.Step{{Argv: []string{"/bin/true"}, Dir: forge.SourceDir, When: forge.WhenSuccess}}
 	begun := time.Now()
-	w, err := y.executor.Prepare(ctx, executor.Order{
-		Context: forge.AttemptContext{
-			Job: ident.New[forge.JobID](), Attempt: ident.New[forge.AttemptID](), Lease: ident.New[forge.LeaseID](),
-			Spec: forge.SpecID([]byte("bench")), Runner: ident.New[forge.RunnerID](), Session: ident.New[forge.AgentSessionID](),
-		},
-		Spec: spec, Folder: folder, Policy: forge.DefaultLeasePolicy(), Deadline: clock.Boot().Add(time.Hour), Output: silence{},
-	})
+	w, err := y.executor.Prepare(ctx, idleOrder(folder))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -229,6 +225,20 @@ func (y *spawnYard) attempt(ctx context.Context) (whole, released time.Duration,
 		err = fmt.Errorf("the step ended with %v", class)
 	}
 	return ended.Sub(begun), ended.Sub(ready), errors.Join(err, w.Close(), os.RemoveAll(folder))
+}
+
+// idleOrder is the order for an attempt of one step that does nothing.
+func idleOrder(folder string, inputs ...executor.Input) executor.Order {
+	spec := forge.DefaultJobSpec()
+	spec.Job, spec.Network = "nothing", forge.NetworkNone
+	spec.Steps = []forge.Step{{Argv: []string{"/bin/true"}, Dir: forge.SourceDir, When: forge.WhenSuccess}}
+	return executor.Order{
+		Context: forge.AttemptContext{
+			Job: ident.New[forge.JobID](), Attempt: ident.New[forge.AttemptID](), Lease: ident.New[forge.LeaseID](),
+			Spec: forge.SpecID([]byte("bench")), Runner: ident.New[forge.RunnerID](), Session: ident.New[forge.AgentSessionID](),
+		},
+		Spec: spec, Folder: folder, Inputs: inputs, Policy: forge.DefaultLeasePolicy(), Deadline: clock.Boot().Add(time.Hour), Output: silence{},
+	}
 }
 
 // silence is the log of an attempt that prints nothing.

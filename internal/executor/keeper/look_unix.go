@@ -18,11 +18,8 @@ func LookPath(name, dir string, env []string) (string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("its folder %s is not there", dir)
 	}
-	if strings.Contains(name, "/") {
-		if !filepath.IsAbs(name) {
-			return filepath.Join(dir, name), nil
-		}
-		return name, nil
+	if path, known := Located(name, dir); known {
+		return path, nil
 	}
 	var denied error
 	for _, folder := range filepath.SplitList(variable(env, "PATH")) {
@@ -42,6 +39,17 @@ func LookPath(name, dir string, env []string) (string, error) {
 		return "", denied
 	}
 	return "", fmt.Errorf("%s: %w in PATH", name, ErrNotFound)
+}
+
+// Located is the path of a program whose name says where it is, without a look.
+func Located(name, dir string) (path string, known bool) {
+	switch {
+	case !strings.Contains(name, "/"):
+		return "", false
+	case !filepath.IsAbs(name):
+		return filepath.Join(dir, name), true
+	}
+	return name, true
 }
 
 // Explain puts what execve says about a program into words.

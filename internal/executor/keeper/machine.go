@@ -207,7 +207,9 @@ func (m *Machine) start(now forge.Instant, s *Start) {
 		return
 	}
 	var err error
-	m.sys.AsStep(func() { m.secret, err = place(m.plan.SecretsDir, s.Secrets) })
+	if len(s.Secrets) > 0 {
+		m.sys.AsStep(func() { m.secret, err = place(m.plan.SecretsDir, s.Secrets) })
+	}
 	if err != nil {
 		m.end(forge.SandboxSetup)
 		m.last = true

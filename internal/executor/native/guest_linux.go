@@ -14,7 +14,7 @@ import (
 )
 
 // Main becomes the launcher or the first process of a sandbox, and does not return, if this process was started as one.
-func Main() { launch.Main(guest, keeper.Rehearse) }
+func Main() { launch.Main(guest, keeper.Rehearse, spareThreads) }
 
 // exitNoGuest is the exit code of a pid 1 that could not begin.
 const exitNoGuest = 3
@@ -31,7 +31,6 @@ func guest(r launch.Room) int {
 			Children: children, room: r, files: []uintptr{null.Fd(), r.Stdout.Fd(), r.Stderr.Fd()}, acts: make(chan func()),
 		}
 		go i.act()
-		go spareThreads()
 		return i, children.Exits(), nil
 	}, moves(r.Moves))
 }
@@ -61,17 +60,27 @@ const everybody = -1
 
 // Start runs a program in a session of its own, as the steps' user.
 func (i *inmates) Start(argv []string, dir string, env []string) (pid int, err error) {
-	var path string
-	i.AsStep(func() { path, err = keeper.LookPath(argv[0], dir, env) })
-	if err != nil {
-		return 0, err
+	path, known := keeper.Located(argv[0], dir)
+	look := func() {
+		i.AsStep(func() { path, err = keeper.LookPath(argv[0], dir, env) })
+	}
+	if !known {
+		if look(); err != nil {
+			return 0, err
+		}
 	}
 	attr := &syscall.ProcAttr{Dir: dir, Env: env, Files: i.files, Sys: &syscall.SysProcAttr{Setsid: true}}
 	if i.room.Switch {
 		attr.Sys.Credential = &syscall.Credential{Uid: uint32(i.room.UID), Gid: uint32(i.room.GID)}
 	}
-	pid, err = i.Fork(argv, path, attr)
+	pid, failed := i.Fork(argv, path, attr)
 	i.stayUndumpable() // what is forked changes its ids while it still has this process's memory
+	if failed != nil && known {
+		look() // it may be the step's folder that is not there
+	}
+	if err == nil {
+		err = failed
+	}
 	return pid, err
 }
 
@@ -108,7 +117,7 @@ func (i *inmates) Remarks() []string {
 // have left it none.
 const spares = 4
 
-// spareThreads makes threads.
+// spareThreads makes threads, while there is no order yet: one takes longer than all that an attempt asks of pid 1.
 func spareThreads() {
 	var all, there sync.WaitGroup
 	there.Add(spares)

@@ -32,10 +32,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/digest"
@@ -209,22 +212,42 @@ func (s *Store) used(ref digest.Ref, last time.Time) {
 	}
 }
 
+// lookTogether is how many objects one goroutine looks for: of fewer, one alone does.
+const lookTogether = 512
+
 // Missing implements cas.Sink: by name and size, without reading what is there.
 func (s *Store) Missing(ctx context.Context, refs []digest.Ref) ([]digest.Ref, error) {
-	var fault error
-	missing := cas.Distinct(refs, func(ref digest.Ref) bool {
-		if fault != nil || ctx.Err() != nil {
-			return false
-		}
-		there, err := s.have(ref)
-		fault = err
-		return !there
-	})
-	if fault == nil && ctx.Err() != nil {
-		fault = context.Cause(ctx)
+	refs = cas.Distinct(refs, func(digest.Ref) bool { return true })
+	absent := make([]bool, len(refs))
+	var looking errgroup.Group
+	looking.SetLimit(runtime.GOMAXPROCS(0))
+	for from := 0; from < len(refs); from += lookTogether {
+		to := min(from+lookTogether, len(refs))
+		looking.Go(func() error { return s.look(ctx, refs[from:to], absent[from:to]) })
 	}
-	if fault != nil {
-		return nil, fault
+	if err := looking.Wait(); err != nil {
+		return nil, err
+	}
+	var missing []digest.Ref
+	for i, ref := range refs {
+		if absent[i] {
+			missing = append(missing, ref)
+		}
 	}
 	return missing, nil
+}
+
+// look notes which objects are absent.
+func (s *Store) look(ctx context.Context, refs []digest.Ref, absent []bool) error {
+	for i, ref := range refs {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		there, err := s.have(ref)
+		if err != nil {
+			return err
+		}
+		absent[i] = !there
+	}
+	return nil
 }

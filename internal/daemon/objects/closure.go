@@ -227,7 +227,11 @@ func (w *walker) all() []digest.Ref {
 func (o *Objects) complete(ctx context.Context, project forge.ProjectName, root digest.Ref) (*closure, error) {
 	p := o.Project(project)
 	if c := o.closures.get(root); c != nil {
-		if missing, err := p.Missing(ctx, c.refs); err != nil || len(missing) == 0 {
+		look := p.Missing
+		if o.known.all(project, c.refs) {
+			look = o.disk.Missing // which need not be asked about the rows
+		}
+		if missing, err := look(ctx, c.refs); err != nil || len(missing) == 0 {
 			return c, err
 		}
 	}
@@ -256,4 +260,15 @@ func (o *Objects) CheckTree(ctx context.Context, project forge.ProjectName, t fo
 		return &cas.TreeError{Ref: t.Root, Err: errors.New("it holds other totals than its name says")}
 	}
 	return nil
+}
+
+// HasTree implements snapshot.TreeHolder: it reports whether the project has a tree with all below it, which is one question
+// where nothing has changed.
+func (p *Project) HasTree(ctx context.Context, t forge.TreeRef) (bool, error) {
+	err := p.objects.CheckTree(ctx, p.name, t)
+	var missing *MissingError
+	if errors.As(err, &missing) {
+		return false, nil
+	}
+	return err == nil, err
 }

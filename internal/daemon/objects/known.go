@@ -33,6 +33,21 @@ func (k *known) has(project forge.ProjectName, ref digest.Ref) bool {
 	return ok && time.Since(k.since) < store.TouchAfter
 }
 
+// all reports whether it has the rows of so many objects.
+func (k *known) all(project forge.ProjectName, refs []digest.Ref) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.since) >= store.TouchAfter {
+		return false
+	}
+	for _, ref := range refs {
+		if _, ok := k.rows[row{project, ref}]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
 func (k *known) add(project forge.ProjectName, ref digest.Ref) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/cas/tree"
@@ -23,8 +22,16 @@ func (t *taking) deliver(ctx context.Context, root forge.TreeRef) error {
 		}
 	}
 	files, folders := t.index.refs()
-	src := &worktree{root: t.root, index: t.index}
-	for _, refs := range [][]digest.Ref{files, folders} {
+	look, err := newLooker(t.root)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.send(ctx, &worktree{root: t.root, look: look, index: t.index}, files, folders), look.close())
+}
+
+// send gives the sink what it lacks of these objects, in their order.
+func (t *taking) send(ctx context.Context, src *worktree, lists ...[]digest.Ref) error {
+	for _, refs := range lists {
 		missing, err := t.sink.Missing(ctx, refs)
 		if err != nil {
 			return err
@@ -73,6 +80,7 @@ func (x *index) refs() (files, folders []digest.Ref) {
 // worktree gives objects out of the folder on disk. It notes which files were not the object that they had been.
 type worktree struct {
 	root  *os.Root
+	look  *looker
 	index *index
 
 	files    map[digest.Ref]string // to a path
@@ -118,11 +126,11 @@ func (w *worktree) Open(_ context.Context, ref digest.Ref) (io.ReadCloser, error
 	if !ok {
 		return nil, cas.ErrNotFound
 	}
-	f, err := w.root.OpenFile(filepath.FromSlash(at), openFlags, 0)
+	f, err := openSource(w.look, w.root, at)
 	if err != nil {
 		return nil, w.failed(at, err)
 	}
-	if s, err := stampOfFile(f); err != nil || !s.is(typeFile) {
+	if s, err := f.stamp(); err != nil || !s.is(typeFile) {
 		return nil, errors.Join(w.failed(at, errors.Join(err, os.ErrNotExist)), f.Close())
 	}
 	return &fileReader{cas.Check(ref, f, w.root.Name()), w, at}, nil

@@ -250,12 +250,12 @@ func (e *entry) link(at, target string) {
 
 // hash reads a file, and reports whether it had the stamp before and after.
 func (w *worker) hash(ctx context.Context, at string, s stamp) (digest.Ref, bool, error) {
-	f, err := w.root.OpenFile(filepath.FromSlash(at), openFlags, 0)
+	f, err := openSource(w.look, w.root, at)
 	if err != nil {
 		return digest.Ref{}, false, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	if before, err := stampOfFile(f); err != nil || before != s {
+	if before, err := f.stamp(); err != nil || before != s {
 		return digest.Ref{}, false, err
 	}
 	if w.buffer == nil {
@@ -276,7 +276,7 @@ func (w *worker) hash(ctx context.Context, at string, s stamp) (digest.Ref, bool
 			return digest.Ref{}, false, err
 		}
 	}
-	after, err := stampOfFile(f)
+	after, err := f.stamp()
 	return h.Ref(), err == nil && after == s, err
 }
 

@@ -83,10 +83,14 @@ func (tx *Tx) Hold(project forge.ProjectName, refs []digest.Ref) error {
 		return err
 	}
 	now, old := max(1, tx.now), tx.now-forge.WallTime(TouchAfter.Milliseconds())
-	for _, ref := range refs {
-		if _, err := tx.exec(`INSERT INTO object (project, digest, bytes, added_at, touched_at) VALUES (?, ?, ?, ?, ?)
+	for _, chunk := range padded(refs) { // one of them may come twice, which the second time changes nothing
+		args := make([]any, 0, 5*len(chunk))
+		for i := range chunk {
+			args = append(args, string(project), chunk[i].Digest[:], toInt(chunk[i].Bytes), toInt(now), toInt(now))
+		}
+		if _, err := tx.exec(`INSERT INTO object (project, digest, bytes, added_at, touched_at) VALUES `+marksOf("(?, ?, ?, ?, ?)", len(chunk))+`
 			ON CONFLICT (project, digest, bytes) DO UPDATE SET touched_at = excluded.touched_at WHERE object.touched_at < ?`,
-			string(project), ref.Digest[:], toInt(ref.Bytes), toInt(now), toInt(now), toInt(old)); err != nil {
+			append(args, toInt(old))...); err != nil {
 			return err
 		}
 	}

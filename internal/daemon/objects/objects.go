@@ -28,6 +28,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
@@ -173,6 +174,10 @@ func (o *Objects) ask(ctx context.Context, project forge.ProjectName, refs []dig
 
 // hold makes a project hold objects that are durable, or touches them.
 func (o *Objects) hold(ctx context.Context, project forge.ProjectName, refs []digest.Ref) error {
+	if len(refs) > store.MaxHeld { // in the order of their rows each transaction writes a few pages, else as many as it has rows
+		refs = slices.Clone(refs)
+		slices.SortFunc(refs, compareRefs)
+	}
 	for len(refs) > 0 {
 		batch := refs[:min(len(refs), store.MaxHeld)]
 		if err := o.rows.Update(ctx, store.ClassRest, func(tx *store.Tx) error { return tx.Hold(project, batch) }); err != nil {

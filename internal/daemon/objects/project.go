@@ -116,7 +116,7 @@ func (p *Project) CopyFrom(ctx context.Context, src cas.Source, refs []digest.Re
 	if err != nil {
 		return err
 	}
-	if err := p.objects.disk.CopyFrom(ctx, src, absent); err != nil {
+	if err := p.objects.fetch(ctx, src, absent); err != nil {
 		return err
 	}
 	read := make(map[digest.Ref]bool, len(absent))
@@ -132,6 +132,18 @@ func (p *Project) CopyFrom(ctx context.Context, src cas.Source, refs []digest.Re
 	}
 	return p.objects.hold(ctx, p.name, missing)
 }
+
+// fetch stores objects that the disk lacks, with shared flushes.
+func (o *Objects) fetch(ctx context.Context, src cas.Source, absent []digest.Ref) error {
+	b := o.disk.Batch()
+	err := cas.Each(ctx, absent, fetchers, func(ctx context.Context, ref digest.Ref) error {
+		return cas.CopyOne(ctx, b.Put, src, ref)
+	})
+	return errors.Join(err, b.Commit(ctx))
+}
+
+// fetchers is how many objects are stored at once.
+const fetchers = 4
 
 // provers is how many objects that another project holds are read at once.
 const provers = 4

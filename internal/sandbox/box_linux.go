@@ -18,7 +18,9 @@ type Box struct {
 	launcher *Launcher
 	id       uint64
 	made     chan error // takes one value: nil when the guest runs
+	dead     chan struct{}
 	done     chan struct{}
+	dying    sync.Once
 	asking   sync.Mutex
 	usage    chan cgroup.Usage // takes one
 
@@ -40,7 +42,10 @@ func (b *Box) MoveDeadline(deadline forge.Instant) {
 // Kill ends all of it at once.
 func (b *Box) Kill() { b.launcher.tell(&Request{Kill: b.id}) }
 
-// Done closes when nothing of it is alive and its control group is gone.
+// Dead closes when nothing of it is alive. The launcher may not have taken it apart yet, and what it used is not known.
+func (b *Box) Dead() <-chan struct{} { return b.dead }
+
+// Done closes after Dead, when its control group is gone too.
 func (b *Box) Done() <-chan struct{} { return b.done }
 
 // End says how it ended. It may be called once Done is closed.
@@ -97,7 +102,21 @@ func (b *Box) orphaned() {
 }
 
 func (b *Box) finish(end End) {
+	b.launcher.deaths.drop(b.pidfd)
 	_ = b.pidfd.Close()
 	b.end = end
+	b.die()
 	close(b.done)
+}
+
+// die notes that nothing of it is alive.
+func (b *Box) die() { b.dying.Do(func() { close(b.dead) }) }
+
+func (b *Box) isDead() bool {
+	select {
+	case <-b.dead:
+		return true
+	default:
+		return false
+	}
 }

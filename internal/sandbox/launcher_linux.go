@@ -32,6 +32,7 @@ type Launcher struct {
 	ready   chan error    // takes one value, the launcher's answer to its configuration
 	ended   chan struct{} // closed when the launcher has ended and every box is done
 	helpers sync.WaitGroup
+	deaths  *deaths
 
 	mu    sync.Mutex
 	boxes map[uint64]*Box
@@ -50,10 +51,14 @@ func Open(ctx context.Context, cfg Config) (*Launcher, error) {
 		return nil, err
 	}
 	l := &Launcher{cfg: cfg, ready: make(chan error, 1), ended: make(chan struct{}), boxes: map[uint64]*Box{}}
+	if l.deaths, err = watchDeaths(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
 	l.process, err = start(cmp.Or(cfg.Program, itself), cfg.Rootless, lock)
 	if err := errors.Join(err, lock.Close()); err != nil { // the launcher's duplicate keeps it
-		return nil, err
+		return nil, errors.Join(err, l.deaths.close())
 	}
+	l.helpers.Go(l.watch)
 	l.helpers.Go(l.listen)
 	l.helpers.Go(l.complain)
 	if err := l.configure(ctx); err != nil {
@@ -110,7 +115,7 @@ func (l *Launcher) Make(ctx context.Context, o *Order) (*Box, error) {
 		return nil, &SetupError{Err: err}
 	}
 	defer func() { _ = guest.Close() }()
-	b, err := l.add()
+	b, err := l.add(ctx)
 	if err != nil {
 		return nil, &SetupError{Err: err}
 	}
@@ -173,16 +178,42 @@ func guestFile(content []byte) (*os.File, error) {
 	return f, nil
 }
 
-func (l *Launcher) add() (*Box, error) {
+// add makes a box for an order. Where one that is dead still has the slot that it needs, it waits for that.
+func (l *Launcher) add(ctx context.Context) (*Box, error) {
+	for {
+		b, dying, err := l.tryAdd()
+		if dying == nil {
+			return b, err
+		}
+		select {
+		case <-dying.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// tryAdd makes a box, or returns one that is dead and has not given its slot back.
+func (l *Launcher) tryAdd() (b, dying *Box, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.gone {
-		return nil, ErrEnded
+		return nil, nil, ErrEnded
+	}
+	if len(l.boxes) >= l.cfg.Slots {
+		for _, b := range l.boxes {
+			if b.isDead() {
+				return nil, b, nil
+			}
+		}
 	}
 	l.last++
-	b := &Box{launcher: l, id: l.last, made: make(chan error, 1), done: make(chan struct{}), usage: make(chan cgroup.Usage, 1)}
+	b = &Box{
+		launcher: l, id: l.last, made: make(chan error, 1), dead: make(chan struct{}), done: make(chan struct{}),
+		usage: make(chan cgroup.Usage, 1),
+	}
 	l.boxes[b.id] = b
-	return b, nil
+	return b, nil, nil
 }
 
 // remove takes a box out of the list, and returns it.
@@ -239,6 +270,9 @@ func (l *Launcher) hear(a *Answer, files []*os.File) []*os.File {
 				b.tree = files[1]
 			}
 			files = nil
+			if err := l.deaths.add(b.pidfd, b.id); err != nil { // its end is known when the launcher says so
+				l.log(slog.LevelWarn, "the end of a sandbox is not watched", "error", err)
+			}
 			b.made <- nil
 		}
 	case a.Refused != nil:
@@ -257,6 +291,19 @@ func (l *Launcher) hear(a *Answer, files []*os.File) []*os.File {
 		l.log(slog.LevelWarn, "launcher of sandboxes", "says", a.Notice)
 	}
 	return files
+}
+
+// watch tells boxes of their ends, until the launcher has ended.
+func (l *Launcher) watch() {
+	for {
+		id, err := l.deaths.next()
+		if err != nil {
+			return
+		}
+		if b := l.box(id); b != nil {
+			b.die()
+		}
+	}
 }
 
 func (l *Launcher) readied(err error) {
@@ -297,6 +344,7 @@ func (l *Launcher) abandon() {
 	for _, b := range left {
 		b.orphaned()
 	}
+	_ = l.deaths.close() // nothing was written
 	l.readied(ErrEnded)
 }
 

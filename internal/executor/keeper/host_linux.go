@@ -27,7 +27,9 @@ func (e Ends) close() error { return errors.Join(e.Agent.Close(), e.Stdout.Close
 // Host is the process in which a keeper runs, as its agent sees it. Its methods may be called from several goroutines at
 // once.
 type Host interface {
-	// Wait returns once nothing of the attempt is alive, the host neither. It is called once.
+	// Gone closes once nothing of the attempt is alive, the host neither. It is nil where nobody knows before Wait returns.
+	Gone() <-chan struct{}
+	// Wait returns once that is so, and what the machine had of the host besides its processes is gone too. It is called once.
 	Wait() Death
 	// Kill ends the host and all of the attempt by force. It is called where the keeper does not do so in time.
 	Kill()
@@ -79,8 +81,9 @@ func Prepare(ctx context.Context, job Job) (executor.Workload, error) {
 	w := &workload{
 		job: job, dog: watchdog.New(job.Order.Policy, job.Order.Deadline), latest: forge.Never,
 		ready: make(chan struct{}), started: make(chan error, 1), overdue: make(chan struct{}, 1),
-		gone: make(chan struct{}), done: make(chan struct{}),
+		gone: make(chan struct{}), buried: make(chan struct{}), done: make(chan struct{}),
 	}
+	w.pump = newPump(w)
 	if err := w.launch(); err != nil {
 		return nil, asSetup(err)
 	}
@@ -88,10 +91,11 @@ func Prepare(ctx context.Context, job Job) (executor.Workload, error) {
 	w.quota, err = newQuota(ctx, job.Order.Folder, w.host.Pid(), job.Order.Spec.Resources.Disk)
 	life, over := context.WithCancel(context.Background()) // that of the host
 	w.over = over
+	go w.bury()
 	w.helpers.Go(w.wait)
 	w.helpers.Go(w.enforce)
 	w.helpers.Go(func() { w.watch(life) })
-	go w.pump()
+	go w.pump.run()
 	if err == nil {
 		err = w.tell(&Request{Setup: job.Plan})
 	}
@@ -160,6 +164,9 @@ func (w *workload) open() (Ends, error) {
 		files = append(files, os.NewFile(uintptr(pipe[1]), name))
 		err = errors.Join(err, unix.SetNonblock(pipe[0], true))
 	}
+	if err == nil {
+		w.inlet, err = newInlet(w.fds[:])
+	}
 	if err != nil {
 		for _, file := range files {
 			err = errors.Join(err, file.Close())
@@ -173,6 +180,9 @@ func (w *workload) open() (Ends, error) {
 func (w *workload) shut() {
 	if w.conn == nil {
 		return
+	}
+	if w.inlet != nil {
+		w.inlet.close()
 	}
 	_ = w.conn.Close()
 	for _, r := range w.reads {

@@ -18,8 +18,10 @@ import (
 // impostor is a host whose keeper says what a test wants.
 type impostor struct {
 	agent  *os.File
+	gone   chan struct{} // nil: nobody knows before Wait returns
 	killed chan struct{}
 	once   sync.Once
+	events events // of the attempt's log
 }
 
 func (i *impostor) Wait() Death {
@@ -27,6 +29,7 @@ func (i *impostor) Wait() Death {
 	_ = i.agent.Close()
 	return Death{Signal: killSignal}
 }
+func (i *impostor) Gone() <-chan struct{}             { return i.gone }
 func (i *impostor) Kill()                             { i.once.Do(func() { close(i.killed) }) }
 func (i *impostor) Pid() int                          { return os.Getpid() }
 func (i *impostor) Files() (*os.Root, error)          { return os.OpenRoot(os.TempDir()) }
@@ -34,22 +37,27 @@ func (i *impostor) Close() error                      { return nil }
 func (i *impostor) MoveDeadline(forge.Instant)        {}
 func (i *impostor) Finished(forge.StepResult) Finding { return Finding{} }
 
-// silence is an output that nobody reads.
-type silence struct{}
+// events are what stands in a log besides output. They are read once the attempt is over.
+type events struct{ all []forge.StepEvent }
 
-func (silence) Write(forge.LogStream, []byte) {}
-func (silence) Event(forge.StepEvent)         {}
+func (e *events) Write(forge.LogStream, []byte) {}
+func (e *events) Event(event forge.StepEvent)   { e.all = append(e.all, event) }
 
 // deceive prepares an attempt of one step with a keeper that is ready and answers a start with some reports.
 func deceive(t *testing.T, reports ...Report) executor.Workload {
 	t.Helper()
+	return deceiveBy(t, &impostor{killed: make(chan struct{})}, reports...)
+}
+
+func deceiveBy(t *testing.T, i *impostor, reports ...Report) executor.Workload {
+	t.Helper()
 	order := &executor.Order{
 		Context: forge.AttemptContext{Attempt: ident.New[forge.AttemptID]()},
 		Spec:    forge.JobSpec{Steps: []forge.Step{{Name: "x"}}},
-		Policy:  forge.DefaultLeasePolicy(), Deadline: clock.Boot().Add(time.Hour), Output: silence{},
+		Policy:  forge.DefaultLeasePolicy(), Deadline: clock.Boot().Add(time.Hour), Output: &i.events,
 	}
 	w, err := Prepare(t.Context(), Job{
-		Order: order, Plan: &Plan{Run: time.Millisecond, Grace: time.Millisecond}, Over: func() {}, Log: slog.New(slog.DiscardHandler),
+		Order: order, Plan: &Plan{Steps: []Step{plain}, Run: time.Millisecond, Grace: time.Millisecond}, Over: func() {}, Log: slog.New(slog.DiscardHandler),
 		patience: time.Millisecond,
 		Open: func(ends Ends) (Host, error) {
 			fd, err := unix.FcntlInt(ends.Agent.Fd(), unix.F_DUPFD_CLOEXEC, 3)
@@ -59,7 +67,7 @@ func deceive(t *testing.T, reports ...Report) executor.Workload {
 			if err != nil {
 				return nil, err
 			}
-			i := &impostor{agent: os.NewFile(uintptr(fd), "agent"), killed: make(chan struct{})}
+			i.agent = os.NewFile(uintptr(fd), "agent")
 			go i.play(reports)
 			return i, nil
 		},
@@ -68,6 +76,53 @@ func deceive(t *testing.T, reports ...Report) executor.Workload {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// Of the host's end the attempt's is a part, and who waits for the attempt does not wait for all of it.
+func TestAnAttemptIsOverWhenNothingOfItLivesAndCloseWaitsForItsHost(t *testing.T) {
+	i := &impostor{gone: make(chan struct{}), killed: make(chan struct{})}
+	w := deceiveBy(t, i, Report{Running: true}, Report{Over: &executor.Outcome{Result: forge.Result{Class: forge.Succeeded}}})
+	if err := w.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	close(i.gone)
+	<-w.Done()
+	if o := w.Outcome(); o.Result.Class != forge.Succeeded {
+		t.Errorf("%+v", o)
+	}
+	closed := make(chan error)
+	go func() { closed <- w.Close() }()
+	select {
+	case <-closed:
+		t.Error("it was closed while its host had not ended")
+	case <-time.After(20 * time.Millisecond): // the wrong one closes at once
+	}
+	i.Kill()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
+// The first step begins in the log before its keeper hears of the start, which can be too late for it.
+func TestAFirstStepThatBeganAndWasNotStartedEndsInTheLog(t *testing.T) {
+	i := &impostor{killed: make(chan struct{})}
+	over := executor.Outcome{StopSeen: forge.CancelUser, Result: forge.Result{Class: forge.Cancelled}}
+	w := deceiveBy(t, i, Report{Running: true}, Report{Over: &over})
+	if err := w.Start(nil); err != nil {
+		t.Fatal(err)
+	}
+	i.Kill()
+	<-w.Done()
+	o := w.Outcome()
+	if o.Result.Class != forge.Cancelled || len(o.Result.Steps) != 1 || o.Result.Steps[0].Class != forge.Cancelled {
+		t.Errorf("%+v", o)
+	}
+	if len(i.events.all) != 2 || i.events.all[0] != (forge.StepStarted{}) {
+		t.Fatalf("%+v", i.events.all)
+	}
+	if end, ok := i.events.all[1].(forge.StepFinished); !ok || end.Result.Class != forge.Cancelled {
+		t.Errorf("%+v", i.events.all[1])
+	}
 }
 
 // play ends with its socket.

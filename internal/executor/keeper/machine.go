@@ -60,9 +60,10 @@ type Machine struct {
 
 	started   bool
 	startedAt forge.Instant
-	running   bool // the program of a step
-	main      int  // its id
-	awaiting  bool // the word to go, for step current
+	running   bool    // the program of a step
+	main      int     // its id
+	awaiting  bool    // the word to go, for step current
+	begun     *uint16 // the step that has it from the start
 	current   int
 	next      int
 	stepAt    forge.Instant
@@ -201,7 +202,7 @@ func (m *Machine) start(now forge.Instant, s *Start) {
 	if m.started || m.last {
 		return
 	}
-	m.started, m.startedAt = true, now
+	m.started, m.startedAt, m.begun = true, now, s.Begun
 	if !m.dog.MayStart(now) {
 		m.tooLate(now)
 		return
@@ -244,7 +245,13 @@ func (m *Machine) settle() {
 	if !m.last && m.pick() {
 		m.awaiting = true
 		index := uint16(m.current)
-		m.say(Report{Starting: &index})
+		if m.begun == nil || *m.begun != index {
+			m.say(Report{Starting: &index})
+			return
+		}
+		m.begun = nil
+		m.release(clock.Boot(), m.current)
+		m.settle()
 		return
 	}
 	if m.cause == 0 {

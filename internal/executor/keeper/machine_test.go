@@ -71,6 +71,34 @@ func TestAStopThatComesBeforeAStepMayGoKeepsItFromRunning(t *testing.T) {
 	}
 }
 
+func TestAFirstStepWhoseBeginningIsInTheLogGoesAtOnceAndTheNextOneAsks(t *testing.T) {
+	failing := plain
+	failing.When = forge.WhenFailure
+	s := newStage(t, failing, plain, plain)
+	first, some := s.m.plan.first()
+	if first != 1 || !some {
+		t.Fatal(first, some)
+	}
+	s.take(Request{Start: &Start{Begun: &first}})
+	if s.sys.n != 1 || len(s.said) != 1 || !s.said[0].Running {
+		t.Fatalf("%d programs, said %+v", s.sys.n, s.said)
+	}
+	s.exit(Exit{ID: 1})
+	if last := s.said[len(s.said)-1]; last.Starting == nil || *last.Starting != 2 || s.sys.n != 1 {
+		t.Errorf("%d programs, said %+v", s.sys.n, s.said)
+	}
+}
+
+func TestAFirstStepThatBeganDoesNotGoAfterAStop(t *testing.T) {
+	s := newStage(t, plain)
+	first := uint16(0)
+	s.take(Request{Stop: forge.CancelUser})
+	s.take(Request{Start: &Start{Begun: &first}})
+	if s.ended(forge.Cancelled, 0); s.sys.n != 0 {
+		t.Errorf("%d programs", s.sys.n)
+	}
+}
+
 func TestAStopThatComesWhenTheLastStepHasEndedIsNotSeen(t *testing.T) {
 	s := newStage(t, plain)
 	s.take(Request{Start: &Start{}})

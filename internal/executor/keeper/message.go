@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/executor"
@@ -20,6 +21,12 @@ type Plan struct {
 	Run, Grace time.Duration
 	Policy     forge.LeasePolicy
 	Deadline   forge.Instant
+}
+
+// first is the step that an attempt begins with, if it has any to begin with.
+func (p *Plan) first() (index uint16, some bool) {
+	i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.When != forge.WhenFailure })
+	return uint16(max(0, i)), i >= 0
 }
 
 // Step is what a machine needs to know of a step.
@@ -56,8 +63,11 @@ const (
 	BiteHard Bite = 2
 )
 
-// Start lets the first step go.
-type Start struct{ Secrets []Secret }
+// Start lets the first step go. Where its beginning is in the log already, it needs no Go.
+type Start struct {
+	Secrets []Secret
+	Begun   *uint16 `json:",omitempty"` // the step whose beginning is
+}
 
 // Secret is a value on its way to where it is used: one of Env and File is set.
 type Secret struct {

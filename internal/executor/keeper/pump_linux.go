@@ -3,6 +3,7 @@ package keeper
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -11,10 +12,11 @@ import (
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
-// pump is the only caller of an attempt's Output. It reads the steps' pipes and the keeper's reports. A step waits for
+// pump is the only caller of an attempt's Output, on a goroutine of its own and for the beginning of the first step. It reads the steps' pipes and the keeper's reports. A step waits for
 // its beginning to be in the log, and its end stands behind all that was in the pipes when it ended.
 type pump struct {
 	w       *workload
+	turns   sync.Mutex // held by who calls Output; those calls may wait, and whoever wants the next one with them
 	in      messages
 	buf     [executor.MaxWrite]byte
 	closed  [3]bool // of w.fds: nothing more comes
@@ -33,13 +35,20 @@ type pump struct {
 
 var streams = [3]forge.LogStream{1: forge.LogStdout, 2: forge.LogStderr}
 
-// pump runs until the keeper is gone and all output is handed over.
-func (w *workload) pump() {
-	p := &pump{w: w, current: -1, found: map[uint16]Finding{}}
-	for !p.closed[0] {
+func newPump(w *workload) *pump { return &pump{w: w, current: -1, found: map[uint16]Finding{}} }
+
+// run goes on until the keeper is gone and all output is handed over.
+func (p *pump) run() {
+	w := p.w
+	for !p.closed[0] && p.over == nil {
 		p.turn()
 	}
 	w.helpers.Wait()
+	if p.over == nil {
+		<-w.buried // which says why
+	}
+	p.turns.Lock()
+	defer p.turns.Unlock()
 	p.drain()
 	p.finish()
 	w.shut()
@@ -49,24 +58,26 @@ func (w *workload) pump() {
 
 // turn waits for something to read, and reads it: reports first.
 func (p *pump) turn() {
-	var fds [3]unix.PollFd
-	for i, fd := range p.w.fds {
-		fds[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-		if p.closed[i] {
-			fds[i].Fd = -1
-		}
+	var readable [3]bool
+	for _, i := range p.w.inlet.wait() {
+		readable[i] = true
 	}
-	if _, err := unix.Poll(fds[:], -1); err != nil {
-		return // interrupted
-	}
-	if fds[0].Revents != 0 {
+	p.turns.Lock()
+	defer p.turns.Unlock()
+	if readable[0] {
 		p.reports()
 	}
-	for i := 1; i < len(fds); i++ {
-		if fds[i].Revents != 0 {
+	for i := 1; i < len(readable); i++ {
+		if readable[i] {
 			p.output(i, len(p.buf))
 		}
 	}
+}
+
+// end notes that nothing more comes from one of them.
+func (p *pump) end(i int) {
+	p.closed[i] = true
+	p.w.inlet.drop(p.w.fds[i])
 }
 
 // output hands on at most most bytes of one stream, and returns how many there were.
@@ -76,7 +87,7 @@ func (p *pump) output(i, most int) int {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 		return 0
 	case err != nil || n <= 0:
-		p.closed[i] = true
+		p.end(i)
 		return 0
 	}
 	p.w.job.Order.Output.Write(streams[i], p.buf[:n])
@@ -104,7 +115,7 @@ func (p *pump) reports() {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 		return
 	case err != nil || n <= 0:
-		p.closed[0] = true
+		p.end(0)
 		return
 	}
 	p.in.feed(p.buf[:n])
@@ -116,7 +127,7 @@ func (p *pump) reports() {
 		}
 		if err != nil {
 			p.w.job.Log.Error("a keeper speaks in riddles; its attempt is killed", "error", err)
-			p.closed[0] = true
+			p.end(0)
 			p.w.Kill()
 			return
 		}
@@ -181,13 +192,31 @@ func (p *pump) report(r *Report) {
 	}
 }
 
-func (p *pump) starting(step uint16) {
+// begin writes the beginning of the first step into the log before anybody is told to start it, and returns that step. It
+// returns nil where there is none, or nobody left to start it.
+func (p *pump) begin() *uint16 {
+	p.turns.Lock()
+	defer p.turns.Unlock()
+	step, some := p.w.job.Plan.first()
+	if !some || p.over != nil || p.closed[0] || p.began != 0 {
+		return nil
+	}
+	p.begins(step)
+	return &step
+}
+
+// begins writes the beginning of a step into the log.
+func (p *pump) begins(step uint16) {
 	p.drain()
 	p.current, p.since, p.wall = int(step), clock.Boot(), wallNow()
 	if p.began == 0 {
 		p.began = p.since
 	}
 	p.w.job.Order.Output.Event(forge.StepStarted{Step: step})
+}
+
+func (p *pump) starting(step uint16) {
+	p.begins(step)
 	if p.w.tell(&Request{Go: &step}) != nil {
 		p.w.hasten()
 	}
@@ -230,24 +259,31 @@ func (p *pump) name(o *executor.Outcome) {
 	}
 }
 
-// finish settles the outcome. A step whose end nobody saw ended with its keeper.
+// finish settles the outcome. A step whose end nobody saw ended with its keeper, or was not started by it.
 func (p *pump) finish() {
+	now := clock.Boot()
 	if p.over != nil {
 		p.name(p.over)
+		p.close(p.over, now)
 		p.w.outcome = *p.over
 		return
 	}
-	now := clock.Boot()
 	o := p.w.died(p.steps)
-	if p.current >= 0 {
-		last := forge.StepResult{
-			Index: uint16(p.current), Class: o.Result.Class, Signal: o.Result.Signal, Start: p.wall, Duration: now.Sub(p.since),
-		}
-		o.Result.Steps = append(o.Result.Steps, last)
-		p.w.job.Order.Output.Event(forge.StepFinished{Result: last})
-	}
+	p.close(&o, now)
 	if p.began != 0 {
 		o.Result.Duration = now.Sub(p.began)
 	}
 	p.w.outcome = o
+}
+
+// close ends the step that began and did not end.
+func (p *pump) close(o *executor.Outcome, now forge.Instant) {
+	if p.current < 0 {
+		return
+	}
+	last := forge.StepResult{
+		Index: uint16(p.current), Class: o.Result.Class, Signal: o.Result.Signal, Start: p.wall, Duration: now.Sub(p.since),
+	}
+	o.Result.Steps = append(o.Result.Steps, last)
+	p.w.job.Order.Output.Event(forge.StepFinished{Result: last})
 }

@@ -27,12 +27,15 @@ type workload struct {
 	conn  *os.File
 	reads []*os.File // stdout, stderr
 	fds   [3]int     // of conn and reads, as long as the pump runs
+	inlet *inlet     // of the pump
+	pump  *pump
 
 	ready   chan struct{} // closed when the keeper has its plan
 	started chan error    // the answer to Start
 	overdue chan struct{} // a kill was asked for
 	gone    chan struct{} // closed when the host and everything below it is dead
-	death   Death         // of the host; read once gone is closed
+	buried  chan struct{} // closed when the host has been waited for, after gone
+	death   Death         // of the host; read once buried is closed
 	done    chan struct{}
 
 	helpers sync.WaitGroup     // wait, enforce and watch
@@ -87,7 +90,11 @@ func (w *workload) Start(secrets []executor.Secret) error {
 		<-w.done
 		return executor.ErrTooLate
 	}
-	if err := w.tell(&Request{Start: ToSend(secrets)}); err != nil {
+	start := ToSend(secrets)
+	if len(secrets) == 0 { // else the start may be refused before any step begins
+		start.Begun = w.pump.begin()
+	}
+	if err := w.tell(&Request{Start: start}); err != nil {
 		w.Kill()
 	}
 	select {
@@ -172,13 +179,23 @@ func (w *workload) Close() error {
 		w.Kill()
 		<-w.done
 	}
+	<-w.buried
 	w.closing.Do(func() { w.closed = w.host.Close() })
 	return w.closed
 }
 
-// wait waits for the host's end.
-func (w *workload) wait() {
+// bury waits for all of the host's end. Close joins it.
+func (w *workload) bury() {
+	defer close(w.buried)
 	w.death = w.host.Wait()
+}
+
+// wait waits for the end of everything that lives.
+func (w *workload) wait() {
+	select {
+	case <-w.host.Gone():
+	case <-w.buried:
+	}
 	close(w.gone)
 	w.over()
 }

@@ -77,7 +77,10 @@ func needs(order *executor.Order) []sandbox.Level {
 	return levels
 }
 
-// Wait waits until nothing of the sandbox is alive.
+// Gone closes once nothing of the sandbox is alive.
+func (h *host) Gone() <-chan struct{} { return h.box.Dead() }
+
+// Wait waits until its launcher has taken the sandbox apart.
 func (h *host) Wait() keeper.Death {
 	<-h.box.Done()
 	end := h.box.End()

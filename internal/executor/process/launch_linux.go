@@ -80,6 +80,9 @@ func (e *Executor) launch(order *executor.Order, ends keeper.Ends) (*supervisor,
 	return s, nil
 }
 
+// Gone is known to Wait alone, which ends what the supervisor leaves.
+func (s *supervisor) Gone() <-chan struct{} { return nil }
+
 // Wait waits for the supervisor's end. One that did not end by itself has left processes behind: they are killed.
 func (s *supervisor) Wait() keeper.Death {
 	err := s.cmd.Wait()

@@ -288,6 +288,47 @@ func TestNoMoreRunThanThereAreSlots(t *testing.T) {
 	}
 }
 
+// The launcher is held while a sandbox ends, so that it cannot have taken it apart.
+func TestASandboxIsDeadBeforeItsLauncherSaysSoAndItsSlotIsWaitedFor(t *testing.T) {
+	y := open(t, func(c *sandbox.Config) { c.Slots = 1 })
+	r := y.make("sleep 1000", nil)
+	launcher := launcherOf(y.state)
+	if err := unix.Kill(launcher, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Kill(launcher, unix.SIGCONT) }()
+	if err := unix.Kill(r.Pid(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-r.Dead()
+	select {
+	case <-r.Done():
+		t.Error("it is done")
+	default:
+	}
+	next := make(chan error)
+	o, begin := y.order(task{Argv: []string{"/bin/true"}})
+	go func() {
+		b, err := y.Make(t.Context(), o)
+		begin(b)
+		next <- err
+	}()
+	select {
+	case err := <-next:
+		t.Fatalf("it was not waited for: %v", err)
+	case <-time.After(20 * time.Millisecond): // the wrong one is refused at once
+	}
+	if err := unix.Kill(launcher, unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-next; err != nil {
+		t.Error(err)
+	}
+	if end := r.wait(t); end.Signal != unix.SIGKILL {
+		t.Errorf("%+v", end)
+	}
+}
+
 func TestASandboxWithoutAWallThatIsNeededIsNotMade(t *testing.T) {
 	y := open(t, func(c *sandbox.Config) { c.Rootless, c.NoCgroups = true, true })
 	for _, level := range []sandbox.Level{sandbox.LevelMappedUIDs, sandbox.LevelCgroupMemory, "moat"} {

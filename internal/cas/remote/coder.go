@@ -55,11 +55,20 @@ func (c *coder) decode(dst, src []byte) error {
 type choice struct {
 	zstd bool // the peer takes it
 	pays bool
-	left int // bytes until the next sample
+	left int     // bytes until the next sample
+	last float64 // how many times longer the last run was than its encoding; 0: it was plain
 }
+
+// mostWon bounds how much longer a run may be because the last one has compressed: the next one may not, and then takes as
+// much longer on its way.
+const mostWon = 8
+
+// won is how many times longer a run may be than what is to be sent of it.
+func (c *choice) won() float64 { return min(max(c.last, 1), mostWon) }
 
 // encode returns a run as it is sent, in room or in plain itself.
 func (c *coder) encode(plain, room []byte, ch *choice) (encoded []byte, encoding casv1.EncodingV1) {
+	ch.last = 0
 	if !ch.zstd || len(plain) < leastZstd {
 		return plain, casv1.EncodingPlain
 	}
@@ -76,6 +85,7 @@ func (c *coder) encode(plain, room []byte, ch *choice) (encoded []byte, encoding
 		ch.pays = false // until the next sample
 		return plain, casv1.EncodingPlain
 	}
+	ch.last = float64(len(plain)) / float64(len(encoded))
 	return pad(encoded, len(plain)/casv1.MaxRatio), casv1.EncodingZstd
 }
 

@@ -95,6 +95,7 @@ func bomb(t *testing.T, ref digest.Ref, says, is int) (*casv1.CasHeaderV1, []byt
 func TestAPeerThatLiesLosesItsStream(t *testing.T) {
 	small, large := digest.RefOf(make([]byte, 1000)), digest.RefOf(make([]byte, 3<<20))
 	big := digest.RefOf(make([]byte, remote.Small))
+	stiff := noise(2, remote.Small) // more than may be on its way unacknowledged
 	for _, attack := range []struct {
 		name string
 		kind protocol.StreamKind
@@ -150,7 +151,7 @@ func TestAPeerThatLiesLosesItsStream(t *testing.T) {
 			h.say(&casv1.CasResultV1{Object: protocol.NewRef(small), Outcome: casv1.OutcomeStored})
 		}, protocol.ResetMalformed},
 		{"requests without an end", protocol.StreamCASDownload, func(_ *testing.T, h *hand) {
-			h.say(&casv1.CasRangeStateV1{Object: protocol.NewRef(big)}) // which is not acknowledged
+			h.say(&casv1.CasRangeStateV1{Object: protocol.NewRef(digest.RefOf(stiff))}) // which is not acknowledged
 			for i := range 2 * remote.MaxAsked {
 				h.say(&casv1.CasRangeStateV1{Object: protocol.NewRef(digest.RefOf([]byte{byte(i), byte(i >> 8)}))})
 			}
@@ -160,7 +161,7 @@ func TestAPeerThatLiesLosesItsStream(t *testing.T) {
 		}, protocol.ResetMalformed},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
-			theirs := newShelf(make([]byte, remote.Small))
+			theirs := newShelf(stiff)
 			w := newWorld(t, inMemory, theirs)
 			h := byHand(t, w.connect(), attack.kind)
 			attack.run(t, h)

@@ -21,7 +21,7 @@ type sender struct {
 	zstd  bool
 	count *counters
 
-	run, room []byte // of one run: plain, and encoded
+	slots [2]slot // one is read and encoded while the other is on its way out
 
 	mu   sync.Mutex
 	away []away // not acknowledged, in the order in which they left
@@ -35,8 +35,11 @@ type away struct {
 	flight *flight
 }
 
+// slot is the memory of one run.
+type slot struct{ plain, room []byte } // as it is, and encoded
+
 // senderBytes is the memory of a sender.
-const senderBytes = 2 * mostRun
+const senderBytes = 2 * 2 * mostRun
 
 func newSender(v *voice, pace *pacer, coder *coder, count *counters) *sender {
 	features := v.link.Features()
@@ -45,7 +48,6 @@ func newSender(v *voice, pace *pacer, coder *coder, count *counters) *sender {
 	}
 	return &sender{
 		v: v, pace: pace, coder: coder, zstd: features.Has(protocol.FeatureCASZstd), count: count,
-		run: make([]byte, mostRun), room: make([]byte, 0, mostRun),
 	}
 }
 
@@ -56,30 +58,86 @@ type localError struct{ err error }
 func (e *localError) Error() string { return e.err.Error() }
 func (e *localError) Unwrap() error { return e.err }
 
+// run is one run of an object, ready to leave.
+type run struct {
+	from     uint64
+	plain    int
+	encoded  []byte
+	encoding casv1.EncodingV1
+	last     bool
+}
+
 // send writes what is left of an object from an offset on, to which r is wound. r verifies the whole: the last run
 // leaves only after r has said io.EOF. Errors of r are a *localError.
 func (s *sender) send(ctx context.Context, ref digest.Ref, from uint64, r io.Reader) error {
-	ch := choice{zstd: s.zstd}
-	for {
-		n := int(min(ref.Bytes-from, uint64(s.pace.run()))) //nolint:gosec // at most mostRun
-		run := s.run[:n]
-		if _, err := io.ReadFull(r, run); err != nil {
-			return &localError{short(ref, err)}
+	ch := &choice{zstd: s.zstd}
+	if left := ref.Bytes - from; s.length(left, ch) == left { // it leaves in one run
+		next, err := s.prepare(&s.slots[0], ref, from, left, r, ch)
+		if err == nil {
+			err = s.write(ctx, ref, next)
 		}
-		last := from+uint64(n) == ref.Bytes
-		if last {
-			if err := ends(ref, r); err != nil {
-				return &localError{err}
+		return err
+	}
+	return s.pipeline(ctx, ref, from, r, ch)
+}
+
+// pipeline prepares a run while the one before it is written.
+func (s *sender) pipeline(ctx context.Context, ref digest.Ref, from uint64, r io.Reader, ch *choice) (err error) {
+	ready, stop := make(chan run), make(chan struct{})
+	var failed error // once ready is closed
+	go func() {
+		defer close(ready)
+		for at, i := from, 0; ; i++ {
+			next, err := s.prepare(&s.slots[i%len(s.slots)], ref, at, s.length(ref.Bytes-at, ch), r, ch)
+			if failed = err; err != nil {
+				return
+			}
+			select {
+			case ready <- next: // after which the one before it has been written
+			case <-stop:
+				return
+			}
+			if at += uint64(next.plain); next.last { //nolint:gosec // at most mostRun
+				return
 			}
 		}
-		if err := s.write(ctx, ref, from, run, &ch); err != nil {
-			return err
-		}
-		if from += uint64(n); last {
-			s.count.objects.Add(1)
-			return nil
+	}()
+	for next := range ready {
+		if err = s.write(ctx, ref, next); err != nil {
+			break
 		}
 	}
+	close(stop)
+	for range ready { // until it has let go of r
+	}
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// length is how long the next run should be of what is left: what compresses may be longer.
+func (s *sender) length(left uint64, ch *choice) uint64 {
+	return min(left, uint64(min(float64(s.pace.run())*ch.won(), mostRun)))
+}
+
+// prepare reads and encodes the next run, of n bytes.
+func (s *sender) prepare(in *slot, ref digest.Ref, from, n uint64, r io.Reader, ch *choice) (run, error) {
+	if in.plain == nil {
+		in.plain, in.room = make([]byte, mostRun), make([]byte, 0, mostRun)
+	}
+	plain := in.plain[:n]
+	if _, err := io.ReadFull(r, plain); err != nil {
+		return run{}, &localError{short(ref, err)}
+	}
+	next := run{from: from, plain: int(n), last: from+n == ref.Bytes} //nolint:gosec // at most mostRun
+	if next.last {
+		if err := ends(ref, r); err != nil {
+			return run{}, &localError{err}
+		}
+	}
+	next.encoded, next.encoding = s.coder.encode(plain, in.room, ch)
+	return next, nil
 }
 
 // short names a reader that ended too early. A reader that verifies says so itself.
@@ -107,21 +165,25 @@ func ends(ref digest.Ref, r io.Reader) error {
 }
 
 // write writes one run, once the road has room.
-func (s *sender) write(ctx context.Context, ref digest.Ref, from uint64, run []byte, ch *choice) error {
-	encoded, encoding := s.coder.encode(run, s.room, ch)
-	f, err := s.admit(ctx, len(encoded))
+func (s *sender) write(ctx context.Context, ref digest.Ref, r run) error {
+	f, err := s.admit(ctx, len(r.encoded))
 	if err != nil {
 		return err
 	}
-	if !s.leave(away{ref, from + uint64(len(run)), f}) {
+	end := r.from + uint64(r.plain) //nolint:gosec // at most mostRun
+	if !s.leave(away{ref, end, f}) {
 		s.pace.drop(f)
 		return context.Cause(ctx)
 	}
-	s.count.sent.Add(uint64(len(run)))
-	s.count.wireSent.Add(uint64(len(encoded)))
-	return s.v.run(&casv1.CasHeaderV1{
-		Object: protocol.NewRef(ref), Offset: from, Length: uint64(len(run)), Encoding: encoding, Encoded: uint64(len(encoded)),
-	}, encoded)
+	s.count.sent.Add(end - r.from)
+	s.count.wireSent.Add(uint64(len(r.encoded)))
+	err = s.v.run(&casv1.CasHeaderV1{
+		Object: protocol.NewRef(ref), Offset: r.from, Length: end - r.from, Encoding: r.encoding, Encoded: uint64(len(r.encoded)),
+	}, r.encoded)
+	if err == nil && r.last {
+		s.count.objects.Add(1)
+	}
+	return err
 }
 
 // admit waits for room on the road. While it waits, what this stream has on its way may land, which lets it through too.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,13 +17,42 @@ import (
 // cloner starts processes from one thread that ends with the launcher and not before: the death of a parent, which is to end
 // its sandboxes, means to the kernel that of the thread.
 type cloner struct {
-	jobs chan func()
+	jobs   chan func()
+	copied atomic.Pointer[os.File] // of the program; nil before there is one, and where there cannot be
 }
 
 func newCloner() *cloner {
 	c := &cloner{jobs: make(chan func())}
 	go c.run()
+	go c.copy()
 	return c
+}
+
+// copy gets a copy of the program, for what is started from then on. It ends once it has, or has not.
+func (c *cloner) copy() {
+	if copied, err := copyProgram(); err == nil { // else each start takes longer, no more
+		c.copied.Store(copied)
+	}
+}
+
+// itself is this program, wherever it was moved.
+const itself = "/proc/self/exe"
+
+// program is what is started. A copy that the machine does not let anybody execute is given up; others may be about to
+// start it, so it stays open.
+func (c *cloner) program(start func(path string) error) error {
+	copied := c.copied.Load()
+	if copied == nil {
+		return start(itself)
+	}
+	err := start(handle(copied))
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		if rerr := start(itself); rerr == nil {
+			c.copied.Store(nil)
+			return nil
+		}
+	}
+	return err
 }
 
 // run ends with the process.
@@ -52,8 +82,12 @@ func (c *cloner) start(user int, ids idMaps, arg string, stdio [3]*os.File, file
 	var started child
 	var err, uerr error
 	begin := func() {
-		started.process, err = os.StartProcess("/proc/self/exe", []string{"forgeyard", arg}, &os.ProcAttr{
-			Dir: "/", Env: environment, Files: append(stdio[:], files...), Sys: sys,
+		err = c.program(func(path string) error {
+			var err error
+			started.process, err = os.StartProcess(path, []string{"forgeyard", arg}, &os.ProcAttr{
+				Dir: "/", Env: environment, Files: append(stdio[:], files...), Sys: sys,
+			})
+			return err
 		})
 	}
 	done := make(chan struct{})

@@ -12,8 +12,8 @@
 // refuses to do anything unless it is pid 1 of a namespace of its own, and in a user and a mount namespace other than the
 // launcher's: the calls that it makes would take the host apart.
 //
-// In the launcher the loop's goroutines are a reader of requests, a writer of answers, a reader of the alarm and one for the
-// clones; each cell has one for its life, and two below it that read what pid 1 says and prints, which it joins. All of
+// In the launcher the loop's goroutines are a reader of requests, a writer of answers, a reader of the alarm, one for the
+// clones and one that copies the program and is done; each cell has one for its life, and two below it that read what pid 1 says and prints, which it joins. All of
 // them end with the process at the latest.
 package launch
 

@@ -41,6 +41,7 @@ type cell struct {
 	prints chan string   // takes what pid 1 printed, at its end
 	conn   *packet.Conn
 	group  *cgroup.Group
+	mounts *os.File // its mount namespace; nil without
 	hidden bool
 
 	mu       sync.Mutex

@@ -33,6 +33,9 @@ func (c *cell) conclude(o *outcome) {
 			o.end.SetupErr = printed
 		}
 	}
+	if c.mounts != nil {
+		_ = c.mounts.Close() // which takes the mounts down, before anybody hears that the sandbox is done
+	}
 	c.disband(o)
 	if err := os.Remove(c.recordPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		c.l.notice("record of a sandbox: %v", err)

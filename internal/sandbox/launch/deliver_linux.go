@@ -65,6 +65,7 @@ func (c *cell) prepare() error {
 	if err := c.join(); err != nil {
 		return err
 	}
+	c.keepMounts()
 	handed, err := view.Open(c.setup.Plan)
 	if err != nil {
 		return err
@@ -83,6 +84,15 @@ func (c *cell) prepare() error {
 		c.hidden = m.Hidden
 		return m.Ready
 	})
+}
+
+// keepMounts keeps the mounts of the sandbox until the launcher takes it apart: to take them down makes the kernel wait for all
+// processors, and without this the end of pid 1 would wait for that.
+func (c *cell) keepMounts() {
+	mounts, err := os.Open(fmt.Sprintf("/proc/%d/ns/mnt", c.pid()))
+	if err == nil { // else pid 1 has gone, or its end takes longer, no more
+		c.mounts = mounts
+	}
 }
 
 // join puts pid 1 into a control group, where there are any. Moving a process costs more than the rest of an order, so it

@@ -27,7 +27,7 @@ func memoryFolder() (string, error) {
 	return os.MkdirTemp(memoryDisk, "fybench")
 }
 
-// The shape of a source tree, which is about that of Go's sources with some modules: 235 MB in 50,000 files, half of which have
+// The shape of a source tree, which is about that of Go's sources with some modules: 250 MB in 50,000 files, half of which have
 // less than 2 KiB.
 const (
 	treeFiles  = 50_000

@@ -30,14 +30,21 @@ func TestAnAgentThatDiesForGoodLosesItsAttemptWhenTheLeaseEnds(t *testing.T) {
 		spec.Retry = &api.Retry{Infra: number(uint8(1))}
 	})
 	lost := s.attempt(job, forge.AttemptRunning)
+	s.said(lost.ID, "attempt "+lost.ID)
 	first.Kill()
 	// Whatever kept watch over the workload ends it without the agent, and long before the daemon gives the job away.
 	s.must(s.fleet.AwaitNoLeftovers(s.ctx))
 	s.agent("two", 1, "")
+	var second string
 	s.must(fleet.Await(s.ctx, "a second attempt", func() (bool, error) {
 		j, err := s.client.Job(s.ctx, job)
-		return err == nil && len(j.AllAttempts) == 2 && j.AllAttempts[1].State == forge.AttemptRunning.String(), nil
+		if err != nil || len(j.AllAttempts) < 2 {
+			return false, err
+		}
+		second = j.AllAttempts[1].ID
+		return j.AllAttempts[1].State == forge.AttemptRunning.String(), nil
 	}))
+	s.said(second, "attempt "+second)
 	_, err := s.client.CancelRun(s.ctx, run.ID)
 	s.must(err)
 	ended := s.ended(run)

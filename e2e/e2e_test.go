@@ -147,6 +147,15 @@ func (s *story) log(attempt string) string {
 	return string(text)
 }
 
+// said waits until the daemon has a line in the log of an attempt.
+func (s *story) said(attempt, line string) {
+	s.t.Helper()
+	s.must(fleet.Await(s.ctx, fmt.Sprintf("%q in the log of %s", line, attempt), func() (bool, error) {
+		text, err := s.fleet.Log(s.ctx, s.client, attempt)
+		return strings.Contains(string(text), line+"\n"), err
+	}))
+}
+
 // file waits until a workload has made a file, and returns what is in it.
 func (s *story) file(path string) string {
 	s.t.Helper()

@@ -98,7 +98,7 @@ func TestACancelledWorkloadMayCleanUpAndIsCancelledAlthoughItsExitCodeIsZero(t *
 	s := newStory(t)
 	s.agent("one", 1, "")
 	run, job := s.shell(`trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.1; done`)
-	s.attempt(job, forge.AttemptRunning)
+	s.said(s.attempt(job, forge.AttemptRunning).ID, "up")
 	_, err := s.client.CancelRun(s.ctx, run.ID)
 	s.must(err)
 	a := classOf(t, s.ended(run), "Cancelled", "Cancelled")
@@ -116,7 +116,7 @@ func TestACancelledWorkloadThatIgnoresSignalsIsKilledAfterItsGrace(t *testing.T)
 		trap "" TERM HUP; echo up; while :; do sleep 1; done`, func(spec *api.JobSpec) {
 		spec.Timeouts = &api.Timeouts{Grace: duration(time.Second)}
 	})
-	s.attempt(job, forge.AttemptRunning)
+	s.said(s.attempt(job, forge.AttemptRunning).ID, "up")
 	_, err := s.client.CancelRun(s.ctx, run.ID)
 	s.must(err)
 	classOf(t, s.ended(run), "Cancelled", "Cancelled")

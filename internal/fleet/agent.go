@@ -31,7 +31,7 @@ func (f *Fleet) AddAgent(ctx context.Context, name string, slots int, endpoint s
 	}
 	a := &Agent{
 		fleet: f, Folder: filepath.Join(f.Folder, name), Endpoint: endpoint,
-		process: process{name: name, folder: f.Folder, log: f.log},
+		process: process{name: name, folder: f.Folder, log: f.log, forks: f.forks},
 	}
 	f.mu.Lock()
 	f.agents = append(f.agents, a)
@@ -150,7 +150,7 @@ func (a *Agent) runner(ctx context.Context, client *api.Client) (*api.Runner, er
 func (f *Fleet) Clone(of *Agent, name string, slots int) (*Agent, error) {
 	a := &Agent{
 		fleet: f, Folder: filepath.Join(f.Folder, name), Endpoint: of.Endpoint,
-		process: process{name: name, folder: f.Folder, log: f.log},
+		process: process{name: name, folder: f.Folder, log: f.log, forks: f.forks},
 	}
 	f.mu.Lock()
 	f.agents = append(f.agents, a)

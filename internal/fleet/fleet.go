@@ -74,7 +74,8 @@ type Fleet struct {
 	Witness  *Witness // of what workloads do; its files are in Folder
 	Shows    []string // files of this machine that jobs may read, as SOURCE:TARGET; set before agents are added
 
-	log io.Writer
+	log   io.Writer
+	forks *forks
 
 	mu     sync.Mutex
 	agents []*Agent
@@ -95,23 +96,24 @@ func New(folder string, programs Programs, scale Scale, log io.Writer) (*Fleet, 
 	if err != nil {
 		return nil, err
 	}
-	f := &Fleet{Folder: folder, Programs: programs, Scale: scale, log: log, Witness: w}
+	f := &Fleet{Folder: folder, Programs: programs, Scale: scale, log: log, Witness: w, forks: newForks()}
 	f.Daemon = &Daemon{
 		fleet: f, Folder: filepath.Join(folder, "daemon"), Port: port,
-		process: process{name: "daemon", folder: folder, log: log},
+		process: process{name: "daemon", folder: folder, log: log, forks: f.forks},
 	}
 	if err := f.Daemon.configure(); err != nil {
-		return nil, errors.Join(err, w.close())
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// Close kills every process and waits until nothing of the fleet is alive.
+// Close kills every process and waits until nothing of the fleet is alive. It is called once.
 func (f *Fleet) Close() error {
 	for _, a := range f.Agents() {
 		a.Kill()
 	}
 	f.Daemon.Kill()
+	f.forks.close()
 	problem := f.Witness.close()
 	f.mu.Lock()
 	roads := f.roads

@@ -19,6 +19,7 @@ type process struct {
 	name   string
 	folder string
 	log    io.Writer
+	forks  *forks
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -41,8 +42,11 @@ func (p *process) start(program string, env []string, args ...string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a key pressed for us is not meant for it
-	if err := cmd.Start(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Setpgid:   true, // a key pressed for us is not meant for it
+		Pdeathsig: syscall.SIGKILL,
+	}
+	if err := p.forks.start(cmd); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.log, "%s starts as process %d\n", p.name, cmd.Process.Pid)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/forgeyard/forgeyard/internal/cas/remote"
 	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
@@ -20,6 +21,7 @@ type Metrics struct {
 
 	mu    sync.Mutex
 	since map[turn]forge.Instant // turns under way; of the attempts that the agent holds
+	moved func() remote.Figures  // nil: nothing yet
 }
 
 // turn is one turn of one attempt.
@@ -42,9 +44,38 @@ func NewMetrics(m *telemetry.Metrics, state string) *Metrics {
 		cleanUp:     m.Histogram("forgeyard_agent_cleanup_seconds", "How long it took to remove what attempts had left.", buckets),
 		since:       map[turn]forge.Instant{},
 	}
+	objects := func(name, help string, of func(remote.Figures) uint64) {
+		m.CounterFunc(name, help, func() float64 { return float64(of(all.figures())) })
+	}
+	objects("forgeyard_agent_objects_total", "Objects that went whole between this agent and its daemon.",
+		func(f remote.Figures) uint64 { return f.Objects })
+	objects("forgeyard_agent_object_sent_bytes_total", "Bytes of objects that were sent, also those that a broken connection has lost.",
+		func(f remote.Figures) uint64 { return f.Sent })
+	objects("forgeyard_agent_object_received_bytes_total", "Bytes of objects that came.",
+		func(f remote.Figures) uint64 { return f.Received })
 	all.connections.Add(0) // so that they are there from the beginning
 	all.dirty.Add(0)
 	return all
+}
+
+// moves names who counts the objects that this agent moves.
+func (m *Metrics) moves(figures func() remote.Figures) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.moved = figures
+}
+
+func (m *Metrics) figures() remote.Figures {
+	m.mu.Lock()
+	moved := m.moved
+	m.mu.Unlock()
+	if moved == nil {
+		return remote.Figures{}
+	}
+	return moved()
 }
 
 // sizeOf adds the files below a folder up. What goes away meanwhile counts nothing.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forgeyard/forgeyard/internal/cas/remote"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
@@ -43,6 +44,10 @@ func TestTheFiguresOfAnAgentTellItsTurnsItsSpoolAndWhatWasLeft(t *testing.T) {
 	}
 	says("forgeyard_agent_active_jobs 2", "forgeyard_agent_connections_total 1", "forgeyard_agent_log_spool_bytes 1234",
 		"forgeyard_agent_prepare_seconds_count 1")
+
+	says("forgeyard_agent_objects_total 0")
+	m.moves(func() remote.Figures { return remote.Figures{Objects: 3, Sent: 20, Received: 40} })
+	says("forgeyard_agent_objects_total 3", "forgeyard_agent_object_sent_bytes_total 20", "forgeyard_agent_object_received_bytes_total 40")
 
 	m.cleaning(whole)
 	m.cleaning(whole) // asked again

@@ -15,6 +15,7 @@ func (a *Agent) openObjects(dir string) (*objects.Objects, error) {
 	cfg := objects.Config{Dir: dir, Far: a.cfg.InPlace, InPlace: a.cfg.InPlace != nil, Limits: a.cfg.Keep, Log: a.cfg.Log}
 	if !cfg.InPlace {
 		client := remote.New(remote.ClientConfig{Link: a.working, Log: a.cfg.Log})
+		a.cfg.Metrics.moves(client.Figures)
 		cfg.Far = func(of forge.AttemptContext) cas.Store { return client.For(of) }
 	}
 	return objects.Open(cfg)

@@ -75,6 +75,16 @@ func (c *Counter) Add(n uint64, values ...string) {
 // Inc counts one event.
 func (c *Counter) Inc(values ...string) { c.Add(1, values...) }
 
+// CounterFunc makes a counter that asks read whenever somebody looks. read must be quick, never give less than before, and may
+// be called by several goroutines at once.
+func (m *Metrics) CounterFunc(name, help string, read func() float64) {
+	check(name, help, nil)
+	if !strings.HasSuffix(name, "_total") {
+		panic(fmt.Sprintf("telemetry: counter %s: the name must end in _total", name))
+	}
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, read))
+}
+
 // A Gauge holds an amount that rises and falls.
 type Gauge struct {
 	vec    *prometheus.GaugeVec

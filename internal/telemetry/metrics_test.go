@@ -32,6 +32,7 @@ func TestMetricsAreServed(t *testing.T) {
 	backlog.Set(10)
 	backlog.Add(-3)
 	m.GaugeFunc("forgeyard_agent_slots", "Slots.", func() float64 { return 4 })
+	m.CounterFunc("forgeyard_agent_asks_total", "Times that somebody looked.", func() float64 { return 5 })
 	m.Histogram("forgeyard_agent_offer_seconds", "Time to answer an offer.", []float64{0.1, 1}).Observe(0.5)
 	text := exposed(t, m)
 	for _, want := range []string{
@@ -39,6 +40,7 @@ func TestMetricsAreServed(t *testing.T) {
 		`forgeyard_agent_offers_rejected_total{reason="busy"} 2`,
 		"forgeyard_agent_log_backlog_bytes 7",
 		"forgeyard_agent_slots 4",
+		"forgeyard_agent_asks_total 5",
 		`forgeyard_agent_offer_seconds_bucket{le="1"} 1`,
 		"go_goroutines ",
 	} {
@@ -69,6 +71,7 @@ func TestBadMetricsAreRefusedWhereTheyAreMade(t *testing.T) {
 		"capitals":              func(m *telemetry.Metrics) { m.Gauge("forgeyard_Slots", "x") },
 		"no help":               func(m *telemetry.Metrics) { m.Gauge("forgeyard_slots", "") },
 		"a counter by no total": func(m *telemetry.Metrics) { m.Counter("forgeyard_offers", "x") },
+		"a function by no total": func(m *telemetry.Metrics) { m.CounterFunc("forgeyard_offers", "x", func() float64 { return 0 }) },
 		"a histogram of no unit": func(m *telemetry.Metrics) {
 			m.Histogram("forgeyard_offers", "x", []float64{1})
 		},

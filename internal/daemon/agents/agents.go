@@ -196,6 +196,7 @@ func New(cfg Config) (*Server, error) {
 		seats: map[forge.RunnerID][]*seat{}, voices: map[forge.RunnerID]*conn{},
 	}
 	s.objects = remote.NewServer(remote.ServerConfig{Log: cfg.Log})
+	cfg.Metrics.moves(s.objects.Figures)
 	s.serving, s.halt = context.WithCancel(context.Background())
 	s.work, s.stopWork = context.WithCancel(context.Background())
 	s.cfg.Link.Software, s.cfg.Link.Log, s.cfg.Link.Observer = cfg.Software, cfg.Log, (*observer)(s)

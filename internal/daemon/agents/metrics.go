@@ -4,8 +4,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/cas/remote"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
@@ -19,6 +21,9 @@ type Metrics struct {
 	messages, bytes, opens       *telemetry.Counter
 	logBytes, audits             *telemetry.Counter
 	handshakes                   *telemetry.Histogram
+
+	mu    sync.Mutex
+	moved func() remote.Figures // nil: nothing yet
 }
 
 // NewMetrics makes the metrics in a registry, once for a process.
@@ -39,7 +44,7 @@ func NewMetrics(m *telemetry.Metrics) *Metrics {
 	direction := telemetry.Label{Name: "direction", Values: []string{"in", "out"}}
 	family := telemetry.Label{Name: "family", Values: families}
 	reason := telemetry.Label{Name: "reason", Values: reasons}
-	return &Metrics{
+	all := &Metrics{
 		active:        m.Gauge("forgeyard_quic_connections_active", "Connections of agents that stand."),
 		total:         m.Counter("forgeyard_quic_connections_total", "Connections of agents that were taken."),
 		streamsActive: m.Gauge("forgeyard_transport_streams_active", "Log streams that are open."),
@@ -59,6 +64,36 @@ func NewMetrics(m *telemetry.Metrics) *Metrics {
 		handshakes: m.Histogram("forgeyard_transport_handshake_seconds", "From a connection to its common version.",
 			[]float64{.001, .005, .02, .1, .5, 2, 10}),
 	}
+	objects := func(name, help string, of func(remote.Figures) uint64) {
+		m.CounterFunc(name, help, func() float64 { return float64(of(all.figures())) })
+	}
+	objects("forgeyard_transport_objects_total", "Objects that went whole between the daemon and agents.",
+		func(f remote.Figures) uint64 { return f.Objects })
+	objects("forgeyard_transport_object_sent_bytes_total", "Bytes of objects that were sent to agents, also those that a broken connection has lost.",
+		func(f remote.Figures) uint64 { return f.Sent })
+	objects("forgeyard_transport_object_received_bytes_total", "Bytes of objects that came from agents.",
+		func(f remote.Figures) uint64 { return f.Received })
+	return all
+}
+
+// moves names who counts the objects that agents and daemon exchange.
+func (m *Metrics) moves(figures func() remote.Figures) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.moved = figures
+}
+
+func (m *Metrics) figures() remote.Figures {
+	m.mu.Lock()
+	moved := m.moved
+	m.mu.Unlock()
+	if moved == nil {
+		return remote.Figures{}
+	}
+	return moved()
 }
 
 func (m *Metrics) conns(d float64) {

@@ -67,10 +67,10 @@ func TestBadMetricsAreRefusedWhereTheyAreMade(t *testing.T) {
 	closed := []string{"a"}
 	many := make([]string, telemetry.MaxLabelValues+1)
 	bad := map[string]func(*telemetry.Metrics){
-		"a foreign name":        func(m *telemetry.Metrics) { m.Gauge("agent_slots", "x") },
-		"capitals":              func(m *telemetry.Metrics) { m.Gauge("forgeyard_Slots", "x") },
-		"no help":               func(m *telemetry.Metrics) { m.Gauge("forgeyard_slots", "") },
-		"a counter by no total": func(m *telemetry.Metrics) { m.Counter("forgeyard_offers", "x") },
+		"a foreign name":         func(m *telemetry.Metrics) { m.Gauge("agent_slots", "x") },
+		"capitals":               func(m *telemetry.Metrics) { m.Gauge("forgeyard_Slots", "x") },
+		"no help":                func(m *telemetry.Metrics) { m.Gauge("forgeyard_slots", "") },
+		"a counter by no total":  func(m *telemetry.Metrics) { m.Counter("forgeyard_offers", "x") },
 		"a function by no total": func(m *telemetry.Metrics) { m.CounterFunc("forgeyard_offers", "x", func() float64 { return 0 }) },
 		"a histogram of no unit": func(m *telemetry.Metrics) {
 			m.Histogram("forgeyard_offers", "x", []float64{1})

@@ -106,10 +106,10 @@ reserve:
 		`a.yaml:4:9: log.keep: "many" is not a whole number from 0 to 2147483647`,
 		`a.yaml:5:3: log.keep: is there twice, first on line 4`,
 		`a.yaml:6:20: max_parallel_jobs: "-1" is not a whole number from 0 to 2147483647`,
-		`a.yaml:7:22: workspace_retention: "30" is not a duration; write it with a unit, as in "90s", "30m" or "1h30m"`,
+		`a.yaml:7:22: workspace_retention: "30" is no duration; write it with a unit, as in "90s", "20m" or "1h30m"`,
 		`a.yaml:8:9: labels: must be a list, as in [a, b], not one value`,
 		`a.yaml:9:16: control_plane: must hold keys, not a list`,
-		`a.yaml:11:15: policy.max_memory: "8GB" is not a size; write it with a unit, as in "512MiB" or "8GiB"`,
+		`a.yaml:11:15: policy.max_memory: "8GB" is no size; write it with a unit, as in "512MiB" or "8GiB"`,
 		`a.yaml:12:21: policy.allow_unconfined: "yes" is neither true nor false`,
 		`a.yaml:14:10: reserve.memory: has no value; leave the key out to keep the default, or write "" for empty`,
 	}

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/forgeyard/forgeyard/internal/spelling"
 )
 
 // MaxProblems bounds how many problems are told at once.
@@ -60,41 +62,9 @@ func inSection(word string, keys []string) string {
 
 // didYouMean returns a hint at the candidate that is nearest to a word, or nothing if none is near.
 func didYouMean(word string, candidates []string) string {
-	const near, longest = 2, 64
-	if len(word) > longest {
-		return ""
-	}
-	best, least := "", near+1
-	for _, c := range candidates {
-		if n := distance(word, c); n < least {
-			best, least = c, n
-		}
-	}
+	best := spelling.Nearest(word, candidates)
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// distance counts the letters to insert, delete, replace or swap that make b of a. Both are short.
-func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }

@@ -69,44 +69,21 @@ func setWhole(into reflect.Value, text string) error {
 }
 
 func setDuration(into reflect.Value, text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf(`%q is not a duration; write it with a unit, as in "90s", "30m" or "1h30m"`, clip(text))
-	}
+	d, err := forge.ParseDuration(text)
 	into.SetInt(int64(d))
-	return nil
+	return err
 }
 
-var sizeUnits = []struct {
-	suffix string
-	bytes  forge.Bytes
-}{{"TiB", forge.TiB}, {"GiB", forge.GiB}, {"MiB", forge.MiB}, {"KiB", forge.KiB}, {"B", 1}}
-
 func setBytes(into reflect.Value, text string) error {
-	digits, unit := text, forge.Bytes(0)
-	for _, u := range sizeUnits {
-		if rest, ok := strings.CutSuffix(text, u.suffix); ok {
-			digits, unit = strings.TrimSpace(rest), u.bytes
-			break
-		}
-	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil || unit == 0 && n != 0 || unit != 0 && n > math.MaxInt64/uint64(unit) {
-		return fmt.Errorf(`%q is not a size; write it with a unit, as in "512MiB" or "8GiB"`, clip(text))
-	}
-	into.SetUint(n * uint64(unit))
-	return nil
+	n, err := forge.ParseBytes(text)
+	into.SetUint(uint64(n))
+	return err
 }
 
 func setCores(into reflect.Value, text string) error {
-	whole, part, dot := strings.Cut(text, ".")
-	n, err := strconv.ParseUint(whole, 10, 16)
-	milli, err2 := strconv.ParseUint((part + "000")[:3], 10, 16)
-	if err != nil || err2 != nil || len(part) > 3 || dot && part == "" {
-		return fmt.Errorf("%q is not a number of cores; write it as 2 or 0.5", clip(text))
-	}
-	into.SetUint(n*1000 + milli)
-	return nil
+	n, err := forge.ParseCPU(text)
+	into.SetUint(uint64(n))
+	return err
 }
 
 // A FileRef is the path of a file that holds a key, a certificate or a token. Empty means that none is named.

@@ -182,13 +182,13 @@ func TestUnitsReadWhatTheyWrite(t *testing.T) {
 			t.Errorf("%q is read as %d", text, s)
 		}
 	}
-	for text, want := range map[string]Cores{"2": 2000, "0.5": 500, "1.25": 1250, "0.001": 1, "3.": 3000} {
+	for text, want := range map[string]Cores{"2": 2000, "0.5": 500, "1.25": 1250, "0.001": 1} {
 		var c Cores
 		if err := c.UnmarshalText([]byte(text)); err != nil || c != want {
 			t.Errorf("%s is read as %d, %v", text, c, err)
 		}
 	}
-	for _, text := range []string{"", "-1", "0.0001", "1e3", ".5x", "99999999999"} {
+	for _, text := range []string{"", "-1", "0.0001", "1e3", ".5x", "3.", "99999999999"} {
 		var c Cores
 		if err := c.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q is read as %d", text, c)

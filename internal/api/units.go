@@ -2,8 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"errors"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -32,21 +30,13 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText reads what String writes and whatever else time.ParseDuration does. A number without a unit is refused,
 // but for 0, which is the same in all of them.
 func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil {
-		return errors.New(strconv.Quote(clip(string(text))) + ` is no duration; write one as "20m", "90s" or "1h30m"`)
-	}
+	v, err := forge.ParseDuration(string(text))
 	*d = Duration(v)
-	return nil
+	return err
 }
 
 // Size is an amount of bytes, written as "4GiB" or "512MiB", or as a plain number of bytes.
 type Size uint64
-
-var sizeUnits = []struct {
-	name  string
-	bytes forge.Bytes
-}{{"TiB", forge.TiB}, {"GiB", forge.GiB}, {"MiB", forge.MiB}, {"KiB", forge.KiB}, {"B", 1}}
 
 // String writes the size in the largest unit that divides it.
 func (s Size) String() string { return strings.ReplaceAll(forge.Bytes(s).String(), " ", "") }
@@ -56,19 +46,13 @@ func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads a whole number with or without a unit of 1024.
 func (s *Size) UnmarshalText(text []byte) error {
-	digits, unit := string(text), forge.Bytes(1)
-	for _, u := range sizeUnits {
-		if rest, ok := strings.CutSuffix(digits, u.name); ok {
-			digits, unit = strings.TrimSuffix(rest, " "), u.bytes
-			break
-		}
+	if n, err := strconv.ParseUint(string(text), 10, 64); err == nil {
+		*s = Size(n)
+		return nil
 	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil || n > math.MaxUint64/uint64(unit) {
-		return errors.New(strconv.Quote(clip(string(text))) + ` is no size; write one as "512MiB", "4GiB" or a number of bytes`)
-	}
-	*s = Size(n * uint64(unit))
-	return nil
+	v, err := forge.ParseBytes(string(text))
+	*s = Size(v)
+	return err
 }
 
 // Cores is an amount of processor, written as a number of cores with at most three decimals.
@@ -82,14 +66,9 @@ func (c *Cores) UnmarshalJSON(data []byte) error { return c.UnmarshalText(data) 
 
 // UnmarshalText reads a number of cores.
 func (c *Cores) UnmarshalText(text []byte) error {
-	whole, part, _ := strings.Cut(string(text), ".")
-	n, err := strconv.ParseUint(whole, 10, 32)
-	milli, err2 := strconv.ParseUint((part + "000")[:3], 10, 16)
-	if err != nil || err2 != nil || len(part) > 3 {
-		return errors.New(strconv.Quote(clip(string(text))) + " is no number of cores; write one as 2 or 0.5")
-	}
-	*c = Cores(n*1000 + milli)
-	return nil
+	v, err := forge.ParseCPU(string(text))
+	*c = Cores(v)
+	return err
 }
 
 // Time is a moment of the wall clock, for people. The zero value means that it has not come.

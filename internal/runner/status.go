@@ -47,6 +47,8 @@ func (a *Agent) status() admin.Status {
 		s.SetAside = append(s.SetAside, q.Err.Error())
 	}
 	s.Connection = a.connectionStatus()
+	s.InUse.Workspaces = a.work.Waiting()
+	s.InUse.Objects, s.InUse.Trees = a.objects.InUse()
 	now := a.cfg.now()
 	for _, h := range a.core.Held() {
 		t := admin.Attempt{ID: h.Context.Attempt.String(), Job: h.Context.Job.String(), State: h.State.String(), Stale: h.Stale}

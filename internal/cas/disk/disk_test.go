@@ -220,7 +220,7 @@ func TestWhatWasUsedLongestAgoGoesFirstAndPinnedObjectsNever(t *testing.T) {
 	if err != nil || len(missing) != 3 || missing[0] != refs[3] || missing[2] != refs[5] {
 		t.Errorf("gone are %v (%v), want the fourth to the sixth: of those not pinned the three used longest ago", missing, err)
 	}
-	if usage, err := s.Usage(t.Context()); err != nil || usage.Bytes > 100_000 || usage.Pinned != 2 {
+	if usage, err := s.Usage(t.Context()); err != nil || usage.Bytes > 100_000 || usage.Pinned != 2 || s.Pinned() != 2 {
 		t.Errorf("%+v, %v", usage, err)
 	}
 	release()

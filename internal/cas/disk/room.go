@@ -334,6 +334,13 @@ func (s *Store) Pin(refs ...digest.Ref) (release func()) {
 	})
 }
 
+// Pinned is how many different objects are pinned, there or not.
+func (s *Store) Pinned() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pins)
+}
+
 // Usage is what a store holds.
 type Usage struct {
 	Objects     uint64

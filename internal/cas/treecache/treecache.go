@@ -197,13 +197,23 @@ func (c *Cache) Usage() (Usage, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	u := Usage{Trees: len(c.trees), Bytes: c.used, Free: free.bytes, Bounds: c.options}
+	return Usage{Trees: len(c.trees), Held: c.heldLocked(), Bytes: c.used, Free: free.bytes, Bounds: c.options}, nil
+}
+
+// Held is how many trees somebody holds.
+func (c *Cache) Held() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heldLocked()
+}
+
+func (c *Cache) heldLocked() (held int) {
 	for _, e := range c.trees {
 		if e.pins > 0 {
-			u.Held++
+			held++
 		}
 	}
-	return u, nil
+	return held
 }
 
 // aside is a name that nothing has yet.

@@ -254,7 +254,7 @@ func TestWhatWasUsedLongestAgoGoesFirstAndWhatIsHeldNever(t *testing.T) {
 	}
 	usage, err := c.Usage()
 	must(t, err)
-	if usage.Trees != 3 || usage.Held != 1 || len(trees(t, dir)) != 3 {
+	if usage.Trees != 3 || usage.Held != 1 || c.Held() != 1 || len(trees(t, dir)) != 3 {
 		t.Errorf("%+v, %q", usage, trees(t, dir))
 	}
 	if _, err := os.Stat(filepath.Join(held.Path(), "file")); err != nil {

@@ -57,6 +57,7 @@ type Status struct {
 	Stopping    bool       `json:"stopping"`
 	Connection  Connection `json:"connection"`
 	Attempts    []Attempt  `json:"attempts"`
+	InUse       InUse      `json:"in_use"`
 	Total       Amounts    `json:"total"`
 	Free        Amounts    `json:"free"`
 	Pressure    string     `json:"pressure"`
@@ -84,6 +85,13 @@ type Attempt struct {
 	LeaseFor float64 `json:"lease_for_seconds"` // until its deadline; below zero it has passed
 	LogNext  uint64  `json:"log_next"`          // the frame that the log would have next
 	LogBytes uint64  `json:"log_bytes_on_disk"`
+}
+
+// InUse counts what is kept on this machine for attempts that it holds, and what is being removed of those that it held.
+type InUse struct {
+	Objects    int `json:"objects"`              // of outputs, until the daemon has them
+	Trees      int `json:"trees"`                // of inputs
+	Workspaces int `json:"workspaces_to_remove"` // on their way out
 }
 
 // Amounts are resources in plain numbers.

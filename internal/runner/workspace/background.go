@@ -39,6 +39,13 @@ func (r *Root) enqueue(gone string) (added bool, err error) {
 	return true, nil
 }
 
+// Waiting is how many trees wait to be removed, the one that is being removed among them.
+func (r *Root) Waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.queue)
+}
+
 // throttle waits until fewer trees wait than may, or nothing is removed any more.
 func (r *Root) throttle() { _ = r.wait(context.Background(), maxWaiting) }
 

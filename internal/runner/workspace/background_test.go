@@ -42,6 +42,9 @@ func TestWhatWaitsToBeRemovedIsBounded(t *testing.T) {
 			id, _ := made(t, r)
 			must(t, r.Remove(id)) // does not wait
 		}
+		if n := r.Waiting(); n != workspace.MaxWaiting {
+			t.Errorf("%d are said to wait", n)
+		}
 		id, _ := made(t, r)
 		done := make(chan error, 1)
 		go func() { done <- r.Remove(id) }()

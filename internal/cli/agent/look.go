@@ -53,6 +53,7 @@ func describe(w io.Writer, s admin.Status) {
 	console.Field(w, "Jobs", fmt.Sprintf("%d of %d", len(s.Attempts), s.Total.Slots))
 	console.Field(w, "Free", fmt.Sprintf("%s cores, %v memory, %v disk", forge.MilliCPU(s.Free.MilliCPU), round(s.Free.Memory), round(s.Free.Disk)))
 	console.Field(w, "Pressure", s.Pressure)
+	console.Field(w, "In use", fmt.Sprintf("%d trees, %d objects to deliver; %d workspaces to remove", s.InUse.Trees, s.InUse.Objects, s.InUse.Workspaces))
 	console.Field(w, "Certificate", "until "+s.Certificate.Local().Format(time.DateTime))
 	for _, file := range s.SetAside {
 		console.Field(w, "Set aside", file)

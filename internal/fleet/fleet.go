@@ -59,6 +59,12 @@ var Fast = Scale{
 	SoftGrace: time.Second, OfferTTL: 4 * time.Second, Request: 2 * time.Second,
 }
 
+// Patient has leases that outlive what breaks connections, and an agent that notices a broken one within some three seconds.
+var Patient = Scale{
+	TTL: 60 * time.Second, Renew: time.Second, Margin: 2 * time.Second, KillLead: 3 * time.Second,
+	SoftGrace: 2 * time.Second, OfferTTL: 10 * time.Second, Request: 2 * time.Second,
+}
+
 // Usual is the default.
 var Usual = Scale{
 	TTL: 60 * time.Second, Grace: 60 * time.Second, Renew: 15 * time.Second, Margin: 2 * time.Second,

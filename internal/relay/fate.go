@@ -37,6 +37,7 @@ type Counts struct {
 	Received, Sent                  uint64
 	Lost, Cut, TooLong, Overflow    uint64 // those that were dropped, by reason
 	Duplicated, Reordered, Rejected uint64 // Rejected: the system did not take them
+	Bytes                           uint64 // in those that were sent
 }
 
 // Stats is what a relay did so far.
@@ -53,8 +54,8 @@ func (s Stats) String() string {
 
 // String writes the figures on one line.
 func (c Counts) String() string {
-	return fmt.Sprintf("received=%d sent=%d lost=%d cut=%d too_long=%d overflow=%d duplicated=%d reordered=%d rejected=%d",
-		c.Received, c.Sent, c.Lost, c.Cut, c.TooLong, c.Overflow, c.Duplicated, c.Reordered, c.Rejected)
+	return fmt.Sprintf("received=%d sent=%d lost=%d cut=%d too_long=%d overflow=%d duplicated=%d reordered=%d rejected=%d bytes=%d",
+		c.Received, c.Sent, c.Lost, c.Cut, c.TooLong, c.Overflow, c.Duplicated, c.Reordered, c.Rejected, c.Bytes)
 }
 
 // Stats returns the figures so far.
@@ -258,6 +259,7 @@ func (r *Relay) send(p parcel) {
 		counts.Rejected++ // the other end is not there, or the system has no room: a network says nothing either
 	} else {
 		counts.Sent++
+		counts.Bytes += uint64(len(p.data))
 	}
 }
 

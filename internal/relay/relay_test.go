@@ -114,6 +114,7 @@ func TestEachClientHasItsOwnWay(t *testing.T) {
 	text, portOne := receive(t, b.server)
 	send(t, two, "from two")
 	text2, portTwo := receive(t, b.server)
+	b.until("both were sent", func(s Stats) bool { return s.Up.Sent == 2 && s.Up.Bytes == uint64(len("from onefrom two")) })
 	if text != "from one" || text2 != "from two" || portOne == portTwo {
 		t.Fatalf("the server got %q from %v and %q from %v", text, portOne, text2, portTwo)
 	}

@@ -71,6 +71,12 @@ func (a *Agent) attemptEffect(effect core.Effect) {
 		}
 		// Nothing of it was ever prepared: its log is empty.
 		a.tasks.Go(func() { a.post(core.Delivered{Attempt: e.Attempt, Capture: forge.Succeeded}) })
+	case core.Redeliver:
+		if t := a.attempts[e.Attempt]; t != nil {
+			t.Redeliver(e.Within)
+			return
+		}
+		a.tasks.Go(func() { a.post(core.Redelivered{Attempt: e.Attempt, Failed: true}) })
 	case core.CleanUp:
 		a.cfg.Metrics.cleaning(e.Attempt)
 		a.endLogs(e.Attempt)
@@ -259,6 +265,10 @@ func (r reporter) Ended(id forge.AttemptID, o executor.Outcome) {
 
 func (r reporter) Delivered(id forge.AttemptID, outputs []forge.OutputRef, capture forge.Class, seal forge.LogSeal) {
 	r.a.post(core.Delivered{Attempt: id, Outputs: outputs, Capture: capture, Log: seal})
+}
+
+func (r reporter) Redelivered(id forge.AttemptID, err error) {
+	r.a.post(core.Redelivered{Attempt: id, Failed: err != nil})
 }
 
 func (r reporter) CleanedUp(id forge.AttemptID, err error) { r.a.cleanedUp(id, err) }

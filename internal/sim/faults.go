@@ -37,18 +37,19 @@ const (
 	FaultDisable        FaultKind = 20 // the runner is disabled for a while
 	FaultUncertain      FaultKind = 21 // commits lose their answers for a while
 	FaultForgery        FaultKind = 22 // an accepted completion comes again with another result
-	drawnFaults         FaultKind = 23
-	FaultDuplicate      FaultKind = 23 // a frame arrives twice
-	FaultCommitUnknown  FaultKind = 24 // committed, but the answer was lost
-	FaultCommitLost     FaultKind = 25 // not committed, and nobody can say
-	faultKinds                    = 26
+	FaultOutputLost     FaultKind = 23 // every output of a job that has not ended is lost, or set aside as damaged
+	drawnFaults         FaultKind = 24
+	FaultDuplicate      FaultKind = 24 // a frame arrives twice
+	FaultCommitUnknown  FaultKind = 25 // committed, but the answer was lost
+	FaultCommitLost     FaultKind = 26 // not committed, and nobody can say
+	faultKinds                    = 27
 )
 
 var faultNames = [faultKinds]string{
 	"drop", "half-open up", "half-open down", "partition", "delay", "two connections", "agent kill", "agent and launcher kill",
 	"agent pause", "agent stop", "host reboot", "folder copied to another host", "folder moved to another host",
 	"folder copied on its host", "daemon restart", "daemon cut off", "store stall", "wall clock step", "user cancel",
-	"agent reject", "runner disabled", "uncertain commits", "forged completion", "duplicate frame",
+	"agent reject", "runner disabled", "uncertain commits", "forged completion", "output lost", "duplicate frame",
 	"committed, answer lost", "commit lost",
 }
 
@@ -140,6 +141,8 @@ func (w *World) injectAt(kind FaultKind, r *simRunner, job forge.JobID) {
 		w.after(w.between(time.Second, 30*time.Second), func() { w.uncertain = false })
 	case FaultForgery:
 		w.forging = true
+	case FaultOutputLost:
+		w.store.loseOutputs()
 	default:
 		w.injectAtAgent(kind, r)
 	}

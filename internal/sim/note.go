@@ -113,7 +113,22 @@ func (w *World) noteCompletion(t *txn, cmd *authority.Complete, answer authority
 		}
 		w.reach(CompletionForged)
 	}
-	w.reachIf(answer.NotYet == forge.ErrorNotYetRef, CompletionBeforeRef)
+	if answer.NotYet == forge.ErrorNotYetRef {
+		w.reach(CompletionBeforeRef)
+		w.noteMissed(cmd.Completion.Context.Attempt)
+	}
+}
+
+// mostMissed is how often an agent may be told that an output is missing before it brings it: frames come twice, and the
+// output may be lost again meanwhile.
+const mostMissed = 5
+
+// noteMissed: an agent that is told that an output is missing brings it, or says that it cannot.
+func (w *World) noteMissed(attempt forge.AttemptID) {
+	if w.missed[attempt]++; w.missed[attempt] > mostMissed {
+		w.violate("output-not-mended", "the agent of attempt %s was told %d times that an output is missing, and brings none",
+			short(attempt.ULID), w.missed[attempt])
+	}
 }
 
 func (w *World) noteRetry(t *txn) {

@@ -64,6 +64,8 @@ func (p *process) sandboxEffect(effect core.Effect) {
 		}
 	case core.Deliver:
 		p.deliver(e)
+	case core.Redeliver:
+		p.redeliver(e)
 	case core.CleanUp:
 		p.cleanUp(e.Attempt)
 	}
@@ -270,6 +272,26 @@ func (p *process) deliver(e core.Deliver) {
 			}
 		}
 		p.handle(core.Delivered{Attempt: e.Attempt, Outputs: outputs, Capture: capture, Log: seal})
+	})
+}
+
+// redeliver uploads the output once more, if it is still there and the time for it suffices.
+func (p *process) redeliver(e core.Redeliver) {
+	w := p.w
+	delete(w.missed, e.Attempt)
+	took := w.between(time.Millisecond, 3*time.Second)
+	if w.faulty && w.chance(8) {
+		took = e.Within
+		w.reach(RedeliveryLate)
+	}
+	w.after(min(took, e.Within), func() {
+		failed := took >= e.Within || w.faulty && w.chance(4) || !p.alive
+		if stored := w.store.refs[e.Attempt]; !failed && stored != nil {
+			stored.live = true
+			w.reach(OutputRedelivered)
+		}
+		w.reachIf(failed && p.alive, OutputGone)
+		p.handle(core.Redelivered{Attempt: e.Attempt, Failed: failed})
 	})
 }
 

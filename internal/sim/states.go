@@ -68,7 +68,10 @@ const (
 	WorkloadLostLate       State = 59 // a lost attempt asked for acceptance all the same
 	LogStreamReset         State = 60 // frames could not be made durable; the spool sends them again
 	ContinuedElsewhere     State = 61 // a lease went on at another daemon than the one that renewed it last
-	states                       = 62
+	OutputRedelivered      State = 62 // an output that was lost came a second time
+	OutputGone             State = 63 // or could not
+	RedeliveryLate         State = 64 // because the time for uploads was over
+	states                       = 65
 )
 
 var stateNames = [states]string{
@@ -134,6 +137,9 @@ var stateNames = [states]string{
 	WorkloadLostLate:       "lost completion sent",
 	LogStreamReset:         "log stream reset",
 	ContinuedElsewhere:     "continued at another daemon",
+	OutputRedelivered:      "output redelivered",
+	OutputGone:             "output gone",
+	RedeliveryLate:         "redelivery late",
 }
 
 func (s State) String() string { return stateNames[s] }

@@ -229,6 +229,15 @@ func (s *store) openOf(runner forge.RunnerID) int {
 	return n
 }
 
+// loseOutputs loses what was uploaded by attempts that have not ended.
+func (s *store) loseOutputs() {
+	for id, stored := range s.refs {
+		if !row(s.attempts, id).value.State.Ended() {
+			stored.live = false
+		}
+	}
+}
+
 func (s *store) refStates(c *authority.Complete) []authority.RefState {
 	var list []authority.RefState
 	for _, ref := range c.Refs() {

@@ -66,6 +66,7 @@ type World struct {
 	resyncing map[forge.LeaseID]bool            // acceptances that went out inside a resync
 	hashes    map[forge.MessageID]digest.Digest // of every completion that was sent
 	forged    map[digest.Digest]bool            // results that a forger made up
+	missed    map[forge.AttemptID]int           // how often its agent was told that an output is missing, and brought none
 
 	ids     uint64
 	result  Result
@@ -95,6 +96,7 @@ func emptyWorld(opts Options, rng *rand.Rand, s shape) *World {
 		boxes: map[forge.AttemptID]*sandbox{}, resyncing: map[forge.LeaseID]bool{},
 		renewedAt: map[forge.LeaseID]int64{}, renewedBy: map[forge.LeaseID]int{}, history: map[forge.LeaseID][]*operation{},
 		hashes: map[forge.MessageID]digest.Digest{}, forged: map[digest.Digest]bool{},
+		missed: map[forge.AttemptID]int{},
 	}
 	w.result.Seed = opts.Seed
 	w.opts.Bytes = opts.Bytes || opts.Seed%bytesEvery == 0

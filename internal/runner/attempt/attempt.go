@@ -4,6 +4,7 @@
 //	New ─▶ Run: workspace ─▶ inputs ─▶ executor.Prepare ─▶ Prepared
 //	                         Start: secrets ─▶ executor.Start ─▶ Started ─▶ … ─▶ Ended
 //	                         Deliver: outputs ─▶ seal the log ─▶ Delivered
+//	                         Redeliver: outputs that the daemon misses ─▶ Redelivered
 //	                         CleanUp: spool, workspace ─▶ CleanedUp
 //
 // It decides nothing about leases: whether something may start, how long it may live and what its end means is said by
@@ -19,6 +20,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -55,6 +57,8 @@ type Reporter interface {
 	Started(id forge.AttemptID)
 	Ended(id forge.AttemptID, o executor.Outcome)
 	Delivered(id forge.AttemptID, outputs []forge.OutputRef, capture forge.Class, seal forge.LogSeal)
+	// Redelivered says that the daemon has the outputs again; err, why it cannot have them any more. The log has ended before.
+	Redelivered(id forge.AttemptID, err error)
 	// CleanedUp says that no process is left. err names what could not be removed from the disk; a sweep may do it later.
 	CleanedUp(id forge.AttemptID, err error)
 }
@@ -66,7 +70,8 @@ type Attempt struct {
 	spoolErr error
 	out      *output
 
-	releases []func()         // of inputs; Run's, like the next two
+	releases []func()         // of inputs; Run's, like the next three
+	outputs  []captured       // that the completion names; while something is delivered, of the goroutine that does it
 	outcome  executor.Outcome // once the workload has ended
 	started  bool             // a step may have run
 
@@ -74,6 +79,7 @@ type Attempt struct {
 	unready context.CancelCauseFunc
 	begin   chan struct{}
 	deliver chan struct{}
+	again   chan time.Duration // has room for one
 	clean   chan struct{}
 	once    struct{ begin, deliver, clean sync.Once }
 
@@ -97,7 +103,7 @@ var (
 func New(cfg Config) *Attempt {
 	a := &Attempt{
 		cfg: cfg, deadline: cfg.Deadline,
-		begin: make(chan struct{}), deliver: make(chan struct{}), clean: make(chan struct{}),
+		begin: make(chan struct{}), deliver: make(chan struct{}), again: make(chan time.Duration, 1), clean: make(chan struct{}),
 	}
 	a.cfg.Spool.Limit = cfg.Spec.LogLimit
 	a.spool, a.spoolErr = logspool.Create(cfg.SpoolDir, a.cfg.Spool)
@@ -167,6 +173,15 @@ func (a *Attempt) end(cause error, note func(), pass func(executor.Workload)) {
 // Deliver asks for the outputs and the end of the log.
 func (a *Attempt) Deliver() { a.once.deliver.Do(func() { close(a.deliver) }) }
 
+// Redeliver asks for the outputs once more, within a time. It is called after Delivered was reported, and again only after
+// Redelivered was.
+func (a *Attempt) Redeliver(within time.Duration) {
+	select {
+	case a.again <- within:
+	default:
+	}
+}
+
 // CleanUp asks for the end of everything.
 func (a *Attempt) CleanUp() { a.once.clean.Do(func() { close(a.clean) }) }
 
@@ -192,6 +207,7 @@ func (a *Attempt) leave() {
 		errs = append(errs, a.workload.Close())
 	}
 	a.releaseInputs()
+	a.releaseOutputs()
 	if a.spool != nil {
 		errs = append(errs, a.spool.Close())
 	}
@@ -204,7 +220,7 @@ func (a *Attempt) leave() {
 func (a *Attempt) finish(ctx context.Context) {
 	id := a.cfg.Context.Attempt
 	var delivering sync.WaitGroup
-	deliver, delivered := a.deliver, make(chan delivery, 1)
+	deliver, delivered, redelivered := a.deliver, make(chan delivery, 1), make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer delivering.Wait()
 	defer cancel()
@@ -217,6 +233,10 @@ func (a *Attempt) finish(ctx context.Context) {
 			delivering.Go(func() { delivered <- a.deliverAll(ctx) })
 		case d := <-delivered:
 			a.cfg.Reporter.Delivered(id, d.outputs, d.capture, d.seal)
+		case within := <-a.again:
+			delivering.Go(func() { redelivered <- a.deliverAgain(ctx, within) })
+		case err := <-redelivered:
+			a.cfg.Reporter.Redelivered(id, err)
 		case <-a.clean:
 			cancel()
 			delivering.Wait()
@@ -246,6 +266,7 @@ func (a *Attempt) remove() error {
 		errs = append(errs, a.workload.Close())
 	}
 	a.releaseInputs()
+	a.releaseOutputs()
 	if a.spool != nil {
 		errs = append(errs, a.spool.Remove())
 	}

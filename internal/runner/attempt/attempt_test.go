@@ -46,6 +46,9 @@ func (r reports) Ended(_ forge.AttemptID, o executor.Outcome) { r <- told{what: 
 func (r reports) Delivered(_ forge.AttemptID, outputs []forge.OutputRef, capture forge.Class, seal forge.LogSeal) {
 	r <- told{what: "delivered", outputs: outputs, capture: capture, seal: seal}
 }
+
+func (r reports) Redelivered(_ forge.AttemptID, err error) { r <- told{what: "redelivered", err: err} }
+
 func (r reports) CleanedUp(_ forge.AttemptID, err error) { r <- told{what: "cleaned up", err: err} }
 
 func (r reports) want(t *testing.T, what string) told {

@@ -32,6 +32,11 @@ type attempt struct {
 	finalID  forge.MessageID   // of the LogFinal
 	mendAt   forge.Instant     // when to send again what was too early; zero is never
 	logSeen  forge.LogSeq      // logNext when a heartbeat of this connection last heard that the lease is over
+
+	uploading    forge.Instant // since when outputs are on their way, or missed by the daemon; zero is not
+	uploaded     time.Duration // what that took before
+	missedAt     forge.Instant // when the daemon last said that it misses an output
+	redelivering bool          // a Redeliver is under way; nothing is asked meanwhile
 }
 
 // wake is when guard or mend have something to do.

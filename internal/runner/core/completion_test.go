@@ -181,18 +181,6 @@ func TestWhatWasTooEarlyIsMendedWithTheSameMessage(t *testing.T) {
 			t.Fatalf("%+v", again)
 		}
 	})
-	t.Run("reference", func(t *testing.T) {
-		a := online(t)
-		a.asking(1)
-		f, first := sent[*forge.Completion](a)
-		a.answer(f.ID, &forge.Error{Code: forge.ErrorNotYetRef, Retry: forge.RetryDelayed})
-		notSent[*forge.Completion](a, "at once")
-		a.until(time.Second)
-		notSent[*forge.LogFinal](a, "for a log that is sealed")
-		if f, again := sent[*forge.Completion](a); again.Message != first.Message || again.Hash != first.Hash || f.ID != first.Message {
-			t.Fatalf("%+v", again)
-		}
-	})
 	t.Run("frames", func(t *testing.T) {
 		a := online(t)
 		c := a.completing(1)

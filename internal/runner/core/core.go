@@ -6,7 +6,8 @@
 //
 // What it guards: no workload starts before a daemon granted its lease to this very process; a deadline counts from the
 // moment before the request that was answered went out; a lease id is taken once; whatever comes from a connection that
-// is not the newest is ignored; a frozen completion is sent until it is acknowledged, and nothing else ends it.
+// is not the newest is ignored; a frozen completion is sent until it is acknowledged, and nothing else ends it. Outputs that the
+// daemon loses before that are delivered again, and where they cannot be, the completion is said anew without them.
 //
 //	attempt: Offered ─granted─▶ Accepted ─▶ Preparing ─▶ Running ─▶ Uploading ─▶ Completing ─ack─▶ cleaned up
 //	                 └refused▶ dropped     └──────── stale: killed, cleaned up, nobody told ────────┘

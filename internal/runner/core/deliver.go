@@ -32,7 +32,7 @@ func (a *Agent) leaveLog(t *attempt) {
 
 // sendCompletion asks for acceptance once the log is sealed.
 func (a *Agent) sendCompletion(t *attempt) {
-	if !t.durable || !t.sealed || t.asking || a.link.state != forge.ConnActive || t.state.Ended() {
+	if !t.durable || !t.sealed || t.asking || t.redelivering || a.link.state != forge.ConnActive || t.state.Ended() {
 		return
 	}
 	t.asking = true
@@ -45,9 +45,63 @@ func (a *Agent) takeUp(t *attempt) {
 	if t.state.Ended() || t.stale {
 		return
 	}
-	a.streamLog(t)
-	a.sealLog(t)
+	if !t.sealed {
+		a.streamLog(t)
+		a.sealLog(t)
+	}
 	a.sendCompletion(t)
+}
+
+// tooEarly plans to say again what the daemon cannot take yet, after what it says it misses is on its way.
+func (a *Agent) tooEarly(now forge.Instant, t *attempt, code forge.ErrorCode) {
+	if code == forge.ErrorNotYetRef && len(t.frozen.Outputs) > 0 {
+		a.redeliver(now, t)
+		return
+	}
+	t.sealed = t.sealed && code != forge.ErrorNotYetLog
+	t.mendAt = now.Add(mendDelay)
+}
+
+// redeliver brings the outputs to the daemon once more: it has lost something of them, or set it aside as damaged. From
+// the first such answer on this counts as uploading until the completion is taken, so that a daemon that never finds them
+// does not hold the attempt for longer than uploads may take.
+func (a *Agent) redeliver(now forge.Instant, t *attempt) {
+	if t.uploading == 0 {
+		t.uploading = now
+	}
+	left := t.spec.Timeouts.Upload - t.uploaded - now.Sub(t.uploading)
+	if left <= 0 {
+		a.withdraw(t)
+		return
+	}
+	t.redelivering, t.missedAt = true, now
+	a.emit(Redeliver{Attempt: t.ctx.Attempt, Within: left})
+}
+
+// redelivered asks again, but not faster than for anything else that was too early.
+func (a *Agent) redelivered(now forge.Instant, t *attempt, failed bool) {
+	t.redelivering = false
+	if failed {
+		a.withdraw(t)
+		return
+	}
+	t.mendAt = t.missedAt.Add(mendDelay)
+	a.mend(now, t)
+}
+
+// withdraw replaces a completion whose outputs the daemon misses and cannot get any more by one that names none. What
+// the workload did and whether a cancel was seen stay frozen. A message id stands for one content, so it is a new one; the
+// one before was answered as too early, which has left no trace. Should a copy of that be taken all the same, then with its
+// outputs, and this one is answered as stale.
+func (a *Agent) withdraw(t *attempt) {
+	without := *t.frozen
+	without.Message, without.Outputs = a.messageID(), nil
+	if without.Capture == forge.Succeeded {
+		without.Capture = forge.UploadFailed
+	}
+	without.Hash = without.ResultHash()
+	t.frozen, t.durable, t.asking = &without, false, false
+	a.record(t)
 }
 
 // mend sends again what was too early.

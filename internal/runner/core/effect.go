@@ -1,6 +1,10 @@
 package core
 
-import "github.com/forgeyard/forgeyard/internal/forge"
+import (
+	"time"
+
+	"github.com/forgeyard/forgeyard/internal/forge"
+)
 
 // Effect is something that the shell has to do.
 type Effect interface{ effect() }
@@ -68,6 +72,11 @@ type (
 		Attempt forge.AttemptID
 		Outcome forge.Class // which outputs are wanted
 	}
+	// Redeliver brings to the daemon what it misses of the outputs that were delivered, within a time. Answer: Redelivered.
+	Redeliver struct {
+		Attempt forge.AttemptID
+		Within  time.Duration // more than zero
+	}
 	// CleanUp removes everything of an attempt. Answer: CleanedUp.
 	CleanUp struct{ Attempt forge.AttemptID }
 
@@ -109,5 +118,6 @@ func (MoveDeadline) effect()  {}
 func (Stop) effect()          {}
 func (Kill) effect()          {}
 func (Deliver) effect()       {}
+func (Redeliver) effect()     {}
 func (CleanUp) effect()       {}
 func (Exit) effect()          {}

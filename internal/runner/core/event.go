@@ -58,6 +58,11 @@ type (
 		Capture forge.Class // Succeeded, or why outputs are missing
 		Log     forge.LogSeal
 	}
+	// Redelivered says that the daemon has all of the outputs again, or that it cannot have them any more.
+	Redelivered struct {
+		Attempt forge.AttemptID
+		Failed  bool
+	}
 	// CleanedUp says that nothing of an attempt is left on this machine.
 	CleanedUp struct{ Attempt forge.AttemptID }
 
@@ -96,5 +101,6 @@ func (Prepared) event()        {}
 func (WorkloadStarted) event() {}
 func (WorkloadEnded) event()   {}
 func (Delivered) event()       {}
+func (Redelivered) event()     {}
 func (CleanedUp) event()       {}
 func (Command) event()         {}

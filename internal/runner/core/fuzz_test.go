@@ -85,7 +85,12 @@ func (z *mad) event(kind, x, y byte) core.Event {
 	case 13:
 		return core.Journaled{Attempt: c.Attempt, Version: z.version[c.Attempt] - uint64(y/200)}
 	case 14:
-		return core.Delivered{Attempt: c.Attempt, Capture: forge.Succeeded, Log: forge.LogSeal{Last: forge.LogSeq(y % 16)}}
+		if y >= 192 {
+			return core.Redelivered{Attempt: c.Attempt, Failed: y >= 224}
+		}
+		return core.Delivered{
+			Attempt: c.Attempt, Capture: forge.Succeeded, Log: forge.LogSeal{Last: forge.LogSeq(y % 16)}, Outputs: make([]forge.OutputRef, y/16%2),
+		}
 	case 15:
 		return core.CleanedUp{Attempt: c.Attempt}
 	case 16:

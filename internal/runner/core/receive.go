@@ -181,8 +181,7 @@ func (a *Agent) failed(now forge.Instant, re forge.MessageID, m *forge.Error) {
 	case requestLogFinal, requestCompletion:
 		a.answered(re, r.kind, r.nonce)
 		if t := a.find(r.attempt); t != nil {
-			t.sealed = t.sealed && m.Code != forge.ErrorNotYetLog
-			t.mendAt = now.Add(mendDelay)
+			a.tooEarly(now, t, m.Code)
 		}
 	}
 }

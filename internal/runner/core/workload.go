@@ -39,7 +39,11 @@ func (a *Agent) attemptEvent(now forge.Instant, event Event) {
 		}
 	case Delivered:
 		if t := a.find(e.Attempt); t != nil && t.state == forge.AttemptUploading {
-			a.delivered(t, e)
+			a.delivered(now, t, e)
+		}
+	case Redelivered:
+		if t := a.find(e.Attempt); t != nil && t.redelivering && t.state == forge.AttemptCompleting {
+			a.redelivered(now, t, e.Failed)
 		}
 	case CleanedUp:
 		a.emit(DropRecord(e))
@@ -66,10 +70,12 @@ func (a *Agent) journaled(now forge.Instant, t *attempt) {
 		a.phase(t, lifecycle.AttemptPrepare)
 		a.emit(Prepare{Context: t.ctx, Bytes: t.bytes, Spec: t.spec, Deadline: t.dog.Deadline()})
 	case t.state == forge.AttemptUploading:
+		t.uploading = now
 		a.emit(Deliver{Attempt: t.ctx.Attempt, Outcome: t.frozen.Outcome()})
 	case t.state == forge.AttemptCompleting:
 		t.durable = true
 		a.sealLog(t)
+		a.sendCompletion(t)
 	}
 }
 
@@ -120,7 +126,8 @@ func (e WorkloadEnded) class() forge.Class {
 }
 
 // delivered adds what was stored, and makes the completion durable before it is sent for the first time.
-func (a *Agent) delivered(t *attempt, e Delivered) {
+func (a *Agent) delivered(now forge.Instant, t *attempt, e Delivered) {
+	t.uploaded, t.uploading = now.Sub(t.uploading), 0
 	whole := *t.frozen
 	whole.Outputs, whole.Capture, whole.Log = e.Outputs, e.Capture, e.Log
 	whole.Hash = whole.ResultHash()

@@ -17,30 +17,80 @@ import (
 func (o *Objects) Outputs(of forge.AttemptContext) attempt.Outputs {
 	far := o.cfg.Far(of)
 	if adder, ok := far.(Adder); ok && o.cfg.InPlace {
-		return &direct{Store: far, Adder: adder}
+		return &direct{store: far, adder: adder}
 	}
 	return &kept{near: o.near, far: far}
 }
 
 // direct is what an attempt leaves on its way into a store of this machine.
 type direct struct {
-	cas.Store
-	Adder
+	store cas.Store
+	adder Adder
+	taken
+
+	delivered bool // Deliver's
 }
 
-// Deliver implements attempt.Outputs: there is nothing left to do.
-func (*direct) Deliver(context.Context) error { return nil }
+// Add implements capture.Sink.
+func (d *direct) Add(ctx context.Context, r io.Reader) (digest.Ref, error) {
+	ref, err := d.adder.Add(ctx, r)
+	if err == nil {
+		d.note(ref)
+	}
+	return ref, err
+}
+
+// Put implements capture.Sink.
+func (d *direct) Put(ctx context.Context, ref digest.Ref, r io.Reader) error {
+	err := d.store.Put(ctx, ref, r)
+	if err == nil {
+		d.note(ref)
+	}
+	return err
+}
+
+// Deliver implements attempt.Outputs. What was taken is where it goes; asked again, it looks whether it still is, since there
+// is no other copy to send.
+func (d *direct) Deliver(ctx context.Context) error {
+	if !d.delivered {
+		d.delivered = true
+		return nil
+	}
+	missing, err := d.store.Missing(ctx, d.all())
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("%w: %d objects that were stored, such as %v", cas.ErrNotFound, len(missing), missing[0])
+	}
+	return err
+}
 
 // Close implements attempt.Outputs.
 func (*direct) Close() {}
+
+// taken is the names of what was taken, in the order in which it came: a tree after all that it names.
+type taken struct {
+	mu   sync.Mutex
+	refs []digest.Ref
+}
+
+func (t *taken) note(ref digest.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refs = append(t.refs, ref)
+}
+
+func (t *taken) all() []digest.Ref {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.refs[:len(t.refs):len(t.refs)]
+}
 
 // kept is what an attempt leaves, in the cache until the daemon has it. The cache gives none of it up before Close.
 type kept struct {
 	near *disk.Store
 	far  cas.Store
+	taken
 
-	mu       sync.Mutex
-	refs     []digest.Ref // in the order in which they came: a tree after all that it names
+	pinning  sync.Mutex
 	releases []func()
 }
 
@@ -62,18 +112,18 @@ func (k *kept) Put(ctx context.Context, ref digest.Ref, r io.Reader) error {
 	return err
 }
 
+// keep holds on to an object. One that the cache gave up in the moment before is missed by Deliver.
 func (k *kept) keep(ref digest.Ref) {
 	release := k.near.Pin(ref)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.refs, k.releases = append(k.refs, ref), append(k.releases, release)
+	k.pinning.Lock()
+	k.releases = append(k.releases, release)
+	k.pinning.Unlock()
+	k.note(ref)
 }
 
-// Deliver implements attempt.Outputs. What the daemon has already is not sent, so it may be called again.
+// Deliver implements attempt.Outputs. What the daemon has already is not sent.
 func (k *kept) Deliver(ctx context.Context) error {
-	k.mu.Lock()
-	refs := k.refs[:len(k.refs):len(k.refs)]
-	k.mu.Unlock()
+	refs := k.all()
 	if err := cas.Copy(ctx, k.far, k.near, refs); err != nil {
 		return fmt.Errorf("upload %d objects: %w", len(refs), err)
 	}
@@ -82,10 +132,10 @@ func (k *kept) Deliver(ctx context.Context) error {
 
 // Close implements attempt.Outputs.
 func (k *kept) Close() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.pinning.Lock()
+	defer k.pinning.Unlock()
 	for _, release := range k.releases {
 		release()
 	}
-	k.refs, k.releases = nil, nil
+	k.releases = nil
 }

@@ -224,6 +224,7 @@ func (h heard) Prepared(forge.AttemptID)                    { h <- told{} }
 func (h heard) Started(forge.AttemptID)                     { h <- told{} }
 func (h heard) Ended(_ forge.AttemptID, o executor.Outcome) { h <- told{outcome: o} }
 func (h heard) CleanedUp(_ forge.AttemptID, err error)      { h <- told{err: err} }
+func (h heard) Redelivered(_ forge.AttemptID, err error)    { h <- told{err: err} }
 
 func (h heard) Delivered(_ forge.AttemptID, _ []forge.OutputRef, _ forge.Class, seal forge.LogSeal) {
 	h <- told{seal: seal}

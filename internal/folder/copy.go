@@ -46,8 +46,8 @@ func feed(ctx context.Context, w *Writer, at string, in *os.Root) error {
 func feedOne(ctx context.Context, w *Writer, at string, in *os.Root, e fs.DirEntry) error {
 	switch {
 	case e.Type().IsRegular():
-		return w.Add(ctx, at, Entry{Name: e.Name(), Fill: func(_ context.Context, to *os.File) (bool, error) {
-			return copyFile(in, e.Name(), to)
+		return w.Add(ctx, at, Entry{Name: e.Name(), Fill: func(_ context.Context, to *File) (bool, error) {
+			return copyFile(in, e.Name(), to.File())
 		}})
 	case e.Type() == fs.ModeSymlink:
 		target, err := in.Readlink(e.Name())

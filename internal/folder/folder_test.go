@@ -27,10 +27,10 @@ func must(t *testing.T, err error) {
 }
 
 // text fills a file, and counts those that are filled.
-func text(content string, n *atomic.Int64) func(context.Context, *os.File) (bool, error) {
-	return func(_ context.Context, to *os.File) (bool, error) {
+func text(content string, n *atomic.Int64) func(context.Context, *folder.File) (bool, error) {
+	return func(_ context.Context, to *folder.File) (bool, error) {
 		n.Add(1)
-		_, err := to.WriteString(content)
+		_, err := to.Write([]byte(content))
 		return false, err
 	}
 }
@@ -84,7 +84,7 @@ func TestTheFirstErrorEndsTheWorkAndEveryFolderIsClosed(t *testing.T) {
 			}
 			at += "/"
 		}
-		fail := func(context.Context, *os.File) (bool, error) { return false, broken }
+		fail := func(context.Context, *folder.File) (bool, error) { return false, broken }
 		if err := w.Add(ctx, at+"bad", folder.Entry{Name: "bad", Fill: fail}); err != nil {
 			return err
 		}
@@ -116,6 +116,28 @@ func TestANameThatIsThereIsNotWrittenOver(t *testing.T) {
 	data, _ := os.ReadFile(victim)
 	if err == nil || string(data) != "untouched" {
 		t.Errorf("%v, and the victim holds %q", err, data)
+	}
+}
+
+func TestNoNameLeadsOutOfItsFolder(t *testing.T) {
+	for _, name := range []string{"", ".", "..", "../out", "a/b", "/out", "a\x00b"} {
+		dir := filepath.Join(t.TempDir(), "in")
+		must(t, os.Mkdir(dir, 0o700))
+		for _, e := range []folder.Entry{
+			{Name: name, Folder: true},
+			{Name: name, Target: "x"},
+			{Name: name, Fill: func(context.Context, *folder.File) (bool, error) { return false, nil }},
+		} {
+			err := folder.Write(t.Context(), openRoot(t, dir), folder.Plain, func(ctx context.Context, w *folder.Writer) error {
+				return w.Add(ctx, "at", e)
+			})
+			if !errors.Is(err, fs.ErrInvalid) {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) != 1 {
+			t.Errorf("%q: %d names, %v", name, len(left), err)
+		}
 	}
 }
 

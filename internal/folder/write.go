@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -52,8 +53,8 @@ var (
 // Entry is one name in a folder: a file, a folder or a link, whichever its fields say.
 type Entry struct {
 	Name string
-	// Fill writes a file's bytes, and says whether it is executable.
-	Fill func(ctx context.Context, to *os.File) (executable bool, err error)
+	// Fill writes a file's bytes, and says whether it is executable. The file is Fill's until it returns.
+	Fill func(ctx context.Context, to *File) (executable bool, err error)
 	// Target is that of a link.
 	Target string
 	// Folder makes it one. What is in it comes next.
@@ -73,7 +74,7 @@ type Writer struct {
 // folder is one that is being written. It is finished when nothing in it is left to do.
 type folder struct {
 	path    string
-	to      *os.Root
+	to      place
 	finish  func() error // nil for none
 	in      *folder
 	waiting []Entry
@@ -91,8 +92,12 @@ type batch struct {
 func Write(ctx context.Context, to *os.Root, s Style, feed func(ctx context.Context, w *Writer) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	top, err := placeOf(to)
+	if err != nil {
+		return fmt.Errorf("open the folder to write: %w", err)
+	}
 	w := &Writer{style: s, fail: cancel, work: make(chan batch, maxQueue)}
-	w.enter("", to, nil)
+	w.enter("", top, nil)
 	var workers sync.WaitGroup
 	for range min(maxWorkers, runtime.GOMAXPROCS(0)) {
 		workers.Go(func() {
@@ -116,6 +121,8 @@ func (w *Writer) Add(ctx context.Context, at string, e Entry) error {
 	w.leave(ctx, strings.Count(at, "/")+1)
 	in := w.stack[len(w.stack)-1]
 	switch {
+	case !single(e.Name):
+		return fmt.Errorf("%q is no name of a file: %w", at, fs.ErrInvalid)
 	case e.Folder:
 		return w.mkdir(in, at, e)
 	case e.Fill == nil:
@@ -129,12 +136,13 @@ func (w *Writer) Add(ctx context.Context, at string, e Entry) error {
 	}
 }
 
+// single reports whether a name can only be that of something in the folder itself.
+func single(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00"+string(filepath.Separator)) && filepath.IsLocal(name)
+}
+
 func (w *Writer) mkdir(in *folder, at string, e Entry) error {
-	err := in.to.Mkdir(e.Name, 0o700)
-	var to *os.Root
-	if err == nil {
-		to, err = in.to.OpenRoot(e.Name)
-	}
+	to, err := in.to.mkdir(e.Name)
 	if err != nil {
 		if e.Finish != nil {
 			err = errors.Join(err, e.Finish())
@@ -146,21 +154,14 @@ func (w *Writer) mkdir(in *folder, at string, e Entry) error {
 }
 
 func (w *Writer) link(in *folder, at string, e Entry) error {
-	err := in.to.Symlink(e.Target, e.Name)
-	if err == nil && w.style.Owner != nil {
-		err = in.to.Lchown(e.Name, w.style.Owner.UID, w.style.Owner.GID)
-	}
-	if err == nil {
-		err = linkTime(in.to, e.Name)
-	}
-	if err != nil {
+	if err := in.to.link(e.Target, e.Name, w.style.Owner); err != nil {
 		return fmt.Errorf("make link %q: %w", at, err)
 	}
 	return nil
 }
 
 // enter goes down into a folder.
-func (w *Writer) enter(at string, to *os.Root, finish func() error) {
+func (w *Writer) enter(at string, to place, finish func() error) {
 	f := &folder{path: at, to: to, finish: finish}
 	f.open.Store(1)
 	if len(w.stack) > 0 {
@@ -202,26 +203,20 @@ func (w *Writer) do(ctx context.Context, b batch) {
 	w.done(ctx, b.in)
 }
 
-func (w *Writer) file(ctx context.Context, in *os.Root, e Entry) error {
-	f, err := in.OpenFile(e.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func (w *Writer) file(ctx context.Context, in place, e Entry) error {
+	f, err := in.create(e.Name)
 	if err != nil {
 		return err
 	}
 	program, err := e.Fill(ctx, f)
-	if err == nil && w.style.Owner != nil {
-		err = f.Chown(w.style.Owner.UID, w.style.Owner.GID)
-	}
 	if err == nil {
 		mode := w.style.File
 		if program {
 			mode = w.style.Program
 		}
-		err = f.Chmod(mode)
+		err = f.dress(mode, w.style.Owner)
 	}
-	if err == nil {
-		err = fileTime(in, e.Name, f)
-	}
-	return errors.Join(err, f.Close())
+	return errors.Join(err, f.close())
 }
 
 // done says that one thing in a folder is done. Whoever does the last one gives the folder its looks, which later names
@@ -230,9 +225,9 @@ func (w *Writer) done(ctx context.Context, f *folder) {
 	for ; f != nil && f.open.Add(-1) == 0; f = f.in {
 		err := ctx.Err()
 		if err == nil {
-			err = w.dress(f.to)
+			err = f.to.dress(w.style.Folder, w.style.Owner)
 		}
-		err = errors.Join(err, f.to.Close())
+		err = errors.Join(err, f.to.close())
 		if f.finish != nil {
 			err = errors.Join(err, f.finish())
 		}
@@ -240,16 +235,4 @@ func (w *Writer) done(ctx context.Context, f *folder) {
 			w.fail(fmt.Errorf("finish folder %q: %w", f.path, err))
 		}
 	}
-}
-
-func (w *Writer) dress(to *os.Root) error {
-	if o := w.style.Owner; o != nil {
-		if err := to.Lchown(".", o.UID, o.GID); err != nil {
-			return err
-		}
-	}
-	if err := to.Chmod(".", w.style.Folder); err != nil {
-		return err
-	}
-	return to.Chtimes(".", Epoch, Epoch)
 }

@@ -45,14 +45,14 @@ func (o *objects) entry(e tree.Entry) folder.Entry {
 	case tree.Link:
 		return folder.Entry{Name: e.Name, Target: e.Target}
 	default:
-		return folder.Entry{Name: e.Name, Fill: func(ctx context.Context, to *os.File) (bool, error) {
+		return folder.Entry{Name: e.Name, Fill: func(ctx context.Context, to *folder.File) (bool, error) {
 			return e.Executable, o.fill(ctx, e.Ref, to)
 		}}
 	}
 }
 
 // fill writes the bytes of an object, and has then seen all of them and their digest.
-func (o *objects) fill(ctx context.Context, ref digest.Ref, to *os.File) (err error) {
+func (o *objects) fill(ctx context.Context, ref digest.Ref, to *folder.File) (err error) {
 	r, err := o.src.Open(ctx, ref)
 	if err != nil {
 		return err
@@ -66,12 +66,12 @@ func (o *objects) fill(ctx context.Context, ref digest.Ref, to *os.File) (err er
 
 // cloned shares the object's bytes with the file, where object and file system are made for that. What was cloned is still
 // to be read.
-func (o *objects) cloned(ref digest.Ref, r io.Reader, to *os.File) bool {
+func (o *objects) cloned(ref digest.Ref, r io.Reader, to *folder.File) bool {
 	f, ok := r.(cas.Filer)
 	if !ok || ref.Bytes < cloneFrom || o.noClone.Load() {
 		return false
 	}
-	if err := clone(to, f.File()); err != nil {
+	if err := clone(to.File(), f.File()); err != nil {
 		o.noClone.Store(true)
 		return false
 	}

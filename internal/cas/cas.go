@@ -96,6 +96,15 @@ type Filer interface {
 	File() *os.File
 }
 
+// Plain is a reader of an object that can also give the bytes without checking that they are the object, to one who
+// does that in any case.
+type Plain interface {
+	// Plain returns the bytes as they are. The reader itself is then not read, only closed.
+	Plain() io.Reader
+	// Wrong is told that they were not the object, and returns the error that the reader would have ended in.
+	Wrong() error
+}
+
 // PutFunc stores an object, as Sink's method does.
 type PutFunc = func(ctx context.Context, ref digest.Ref, r io.Reader) error
 

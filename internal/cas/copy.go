@@ -3,6 +3,7 @@ package cas
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -40,31 +41,46 @@ func CopyOne(ctx context.Context, put PutFunc, src Source, ref digest.Ref) error
 	return errors.Join(err, r.Close())
 }
 
+// CopyToHasher is CopyOne for a put that hashes what it reads before it returns nil, as stores on a disk do. Of a source whose
+// readers are Plain it takes the bytes as they are, so that they are not hashed twice.
+func CopyToHasher(ctx context.Context, put PutFunc, src Source, ref digest.Ref) error {
+	r, err := src.Open(ctx, ref)
+	if err != nil {
+		return named(ref, err)
+	}
+	plain, ok := r.(Plain)
+	if !ok {
+		err = put(ctx, ref, r)
+		return errors.Join(err, r.Close())
+	}
+	err = put(ctx, ref, plain.Plain())
+	var wrong *MismatchError
+	if errors.As(err, &wrong) && wrong.Ref == ref {
+		err = plain.Wrong()
+	}
+	return errors.Join(err, r.Close())
+}
+
 // Each calls f for each object, by so many workers, and returns when all of them have. The first error ends it and the
 // context of the others.
 func Each(ctx context.Context, refs []digest.Ref, workers int, f func(context.Context, digest.Ref) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	work := make(chan digest.Ref)
+	var next atomic.Int64 // the object whose turn it is
 	for range min(workers, len(refs)) {
 		g.Go(func() error {
-			for ref := range work {
-				if err := f(ctx, ref); err != nil {
+			for {
+				at := int(next.Add(1)) - 1
+				if at >= len(refs) {
+					return nil
+				}
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				if err := f(ctx, refs[at]); err != nil {
 					return err
 				}
 			}
-			return nil
 		})
 	}
-	g.Go(func() error {
-		defer close(work)
-		for _, ref := range refs {
-			select {
-			case work <- ref:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		return nil
-	})
 	return g.Wait()
 }

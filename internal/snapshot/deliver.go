@@ -133,7 +133,7 @@ func (w *worktree) Open(_ context.Context, ref digest.Ref) (io.ReadCloser, error
 	if s, err := f.stamp(); err != nil || !s.is(typeFile) {
 		return nil, errors.Join(w.failed(at, errors.Join(err, os.ErrNotExist)), f.Close())
 	}
-	return &fileReader{cas.Check(ref, f, w.root.Name()), w, at}, nil
+	return &fileReader{file: f, left: ref.Bytes, ref: ref, from: w, path: at}, nil
 }
 
 // failed notes that a file cannot be read any more.
@@ -146,20 +146,53 @@ func (w *worktree) failed(at string, err error) error {
 	return err
 }
 
-// fileReader reads one file of the source.
+// fileReader reads one file of the source as the object that it was: as many bytes as that has, and checks them. It is a
+// cas.Plain.
 type fileReader struct {
-	io.ReadCloser
-	from *worktree
-	path string
+	file    sourceFile
+	left    uint64
+	ref     digest.Ref
+	from    *worktree
+	path    string
+	checked io.ReadCloser // once it is read as what it is
 }
 
 func (r *fileReader) Read(p []byte) (int, error) {
-	n, err := r.ReadCloser.Read(p)
+	if r.checked == nil {
+		r.checked = cas.Check(r.ref, io.NopCloser(r.Plain()), r.from.root.Name())
+	}
+	n, err := r.checked.Read(p)
 	var corrupt *cas.CorruptError
-	switch {
-	case errors.As(err, &corrupt):
-		r.from.findings.change(r.path)
-	case err != nil && err != io.EOF:
+	if errors.As(err, &corrupt) {
+		err = r.Wrong()
+	}
+	return n, err
+}
+
+func (r *fileReader) Close() error { return r.file.Close() }
+
+// Plain implements cas.Plain.
+func (r *fileReader) Plain() io.Reader { return (*plainFile)(r) }
+
+// Wrong implements cas.Plain.
+func (r *fileReader) Wrong() error {
+	r.from.findings.change(r.path)
+	return &cas.CorruptError{Ref: r.ref, Where: r.from.root.Name()}
+}
+
+// plainFile is a file's bytes.
+type plainFile fileReader
+
+// Read ends with the object, so that nobody has to ask whether more comes. What has been appended since is not part of it.
+func (r *plainFile) Read(p []byte) (int, error) {
+	if r.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := r.file.Read(p[:min(uint64(len(p)), r.left)])
+	if r.left -= uint64(n); err == nil && r.left == 0 {
+		err = io.EOF
+	}
+	if err != nil && err != io.EOF {
 		r.from.findings.refuse(r.path, reason(err))
 	}
 	return n, err

@@ -122,7 +122,7 @@ func (s *Store) CopyFrom(ctx context.Context, src cas.Source, refs []digest.Ref)
 	}
 	b := s.Batch()
 	err = cas.Each(ctx, missing, copyWorkers, func(ctx context.Context, ref digest.Ref) error {
-		return cas.CopyOne(ctx, b.Put, src, ref)
+		return cas.CopyToHasher(ctx, b.Put, src, ref)
 	})
 	return errors.Join(err, b.Commit(ctx))
 }

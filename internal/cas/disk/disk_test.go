@@ -346,7 +346,7 @@ func TestABatchThatIsDiscardedLeavesNothing(t *testing.T) {
 
 func TestAReaderHandsOutItsFileForCloning(t *testing.T) {
 	s := opened(t, disk.Options{})
-	for _, size := range []int{10, 1 << 20} {
+	for _, size := range []int{300 << 10, 1 << 20} {
 		data := castest.Bytes(1, size)
 		r, err := s.Open(t.Context(), put(t, s, data))
 		if err != nil {

@@ -126,7 +126,7 @@ func (f *faulty) resume(path string) (file, error) {
 	return &faultyFile{f, inner}, nil
 }
 
-func (f *faulty) open(path string) (file, error) {
+func (f *faulty) open(path string) (object, error) {
 	if err := f.step("open"); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,25 @@ func (f *faulty) open(path string) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &faultyFile{f, inner}, nil
+	return &faultyObject{inner, f}, nil
+}
+
+// faultyObject is a file that is read.
+type faultyObject struct {
+	object
+	f *faulty
+}
+
+func (o *faultyObject) Read(p []byte) (int, error) { return o.f.read(o.object, p) }
+
+func (f *faulty) read(from io.Reader, p []byte) (int, error) {
+	if err := f.step("read"); err != nil {
+		return 0, err
+	}
+	if f.short && len(p) > 1 {
+		p = p[:len(p)/2]
+	}
+	return from.Read(p)
 }
 
 func (w *faultyFile) Write(p []byte) (int, error) {
@@ -145,15 +163,7 @@ func (w *faultyFile) Write(p []byte) (int, error) {
 	return w.file.Write(p)
 }
 
-func (w *faultyFile) Read(p []byte) (int, error) {
-	if err := w.f.step("read"); err != nil {
-		return 0, err
-	}
-	if w.f.short && len(p) > 1 {
-		p = p[:len(p)/2]
-	}
-	return w.file.Read(p)
-}
+func (w *faultyFile) Read(p []byte) (int, error) { return w.f.read(w.file, p) }
 
 func (w *faultyFile) Chmod(mode os.FileMode) error {
 	if err := w.f.step("chmod"); err != nil {

@@ -15,7 +15,7 @@ import (
 type files interface {
 	create(path string) (io.WriteCloser, error) // a new file, 0444 from the start
 	resume(path string) (file, error)           // a file of the owner's, made if it is not there
-	open(path string) (file, error)             // for reading
+	open(path string) (object, error)           // for reading
 	stat(path string) (facts, error)
 	list(path string) ([]os.DirEntry, error)
 	rename(from, to string) error
@@ -36,7 +36,13 @@ type file interface {
 	Chmod(mode os.FileMode) error
 	Sync() error
 	Stat() (os.FileInfo, error)
-	osFile() *os.File
+}
+
+// object is an open file that is only read, by one goroutine.
+type object interface {
+	io.ReadCloser
+	look() (facts, error)
+	osFile() *os.File // the same file, closed with it
 }
 
 // facts is what a store wants to know about a file.
@@ -44,6 +50,7 @@ type facts struct {
 	bytes    uint64
 	modified time.Time
 	regular  bool
+	identity identity // which file it is, whatever its name
 }
 
 // system is the file system of this machine. Its steps that each object takes are in files_unix.go: package os does more
@@ -51,22 +58,12 @@ type facts struct {
 // time of storing small objects.
 type system struct{}
 
-type systemFile struct{ *os.File }
-
-func (f systemFile) osFile() *os.File { return f.File }
-
 func (system) resume(path string) (file, error) {
-	return wrap(os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600))
-}
-
-func (system) open(path string) (file, error) { return wrap(os.Open(path)) }
-
-// wrap keeps a nil *os.File from becoming a file that is not nil.
-func wrap(f *os.File, err error) (file, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, err // and no file that is not nil
 	}
-	return systemFile{f}, nil
+	return f, nil
 }
 
 func (system) list(path string) ([]os.DirEntry, error) { return os.ReadDir(path) }

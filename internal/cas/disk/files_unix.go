@@ -29,7 +29,77 @@ func (system) stat(path string) (facts, error) {
 	if err := again(func() error { return unix.Lstat(path, &s) }); err != nil {
 		return facts{}, err // mostly that there is none: no path is worth its price
 	}
-	return facts{uint64(s.Size), time.Unix(s.Mtim.Unix()), s.Mode&unix.S_IFMT == unix.S_IFREG}, nil
+	return factsOf(&s), nil
+}
+
+func factsOf(s *unix.Stat_t) facts {
+	return facts{
+		bytes: uint64(s.Size), modified: time.Unix(s.Mtim.Unix()), regular: s.Mode&unix.S_IFMT == unix.S_IFREG,
+		identity: identity{uint64(s.Dev), s.Ino}, //nolint:unconvert // not the same type on every system
+	}
+}
+
+// identity is the number of a file.
+type identity struct{ disk, file uint64 }
+
+func (i identity) is(other identity) bool { return i == other }
+
+func (system) open(path string) (object, error) {
+	r := &reading{path: path}
+	err := again(func() (err error) {
+		r.fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return r, nil
+}
+
+// reading is an open file without what package os has around it.
+type reading struct {
+	path string
+	fd   int
+	file *os.File // nil until somebody wants it; then it has the descriptor
+}
+
+func (r *reading) Read(p []byte) (n int, err error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	err = again(func() (err error) {
+		n, err = unix.Read(r.fd, p)
+		return err
+	})
+	switch {
+	case err != nil:
+		return 0, &os.PathError{Op: "read", Path: r.path, Err: err}
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (r *reading) look() (facts, error) {
+	var s unix.Stat_t
+	if err := again(func() error { return unix.Fstat(r.fd, &s) }); err != nil {
+		return facts{}, &os.PathError{Op: "stat", Path: r.path, Err: err}
+	}
+	return factsOf(&s), nil
+}
+
+func (r *reading) osFile() *os.File {
+	if r.file == nil {
+		r.file = os.NewFile(uintptr(r.fd), r.path)
+	}
+	return r.file
+}
+
+func (r *reading) Close() error {
+	if r.file != nil {
+		return r.file.Close()
+	}
+	return closeFile(r.fd, r.path)
 }
 
 func (system) rename(from, to string) error {
@@ -75,9 +145,11 @@ func (w *writer) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-func (w *writer) Close() error {
-	if err := unix.Close(w.fd); err != nil && !errors.Is(err, unix.EINTR) { // interrupted, it is closed all the same
-		return &os.PathError{Op: "close", Path: w.path, Err: err}
+func (w *writer) Close() error { return closeFile(w.fd, w.path) }
+
+func closeFile(fd int, path string) error {
+	if err := unix.Close(fd); err != nil && !errors.Is(err, unix.EINTR) { // interrupted, it is closed all the same
+		return &os.PathError{Op: "close", Path: path, Err: err}
 	}
 	return nil
 }

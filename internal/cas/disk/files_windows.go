@@ -40,8 +40,37 @@ func (system) stat(path string) (facts, error) {
 	if err != nil {
 		return facts{}, err
 	}
-	return facts{uint64(info.Size()), info.ModTime(), info.Mode().IsRegular()}, nil
+	return factsOf(info), nil
 }
+
+func factsOf(info os.FileInfo) facts {
+	return facts{uint64(info.Size()), info.ModTime(), info.Mode().IsRegular(), identity{info}}
+}
+
+// identity is what Windows tells files apart by.
+type identity struct{ info os.FileInfo }
+
+func (i identity) is(other identity) bool { return os.SameFile(i.info, other.info) }
+
+func (system) open(path string) (object, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return reading{f}, nil
+}
+
+type reading struct{ *os.File }
+
+func (r reading) look() (facts, error) {
+	info, err := r.Stat()
+	if err != nil {
+		return facts{}, err
+	}
+	return factsOf(info), nil
+}
+
+func (r reading) osFile() *os.File { return r.File }
 
 func (system) rename(from, to string) error { return os.Rename(from, to) }
 

@@ -18,8 +18,8 @@ import (
 // keepQuarantined bounds the files in quarantine: the last few tell what is wrong with a disk.
 const keepQuarantined = 16
 
-// Open implements cas.Source. The reader is a cas.Filer, a cas.Sound and an io.WriterTo. Objects of at most 256 KiB are
-// checked before Open returns.
+// Open implements cas.Source. The reader is a cas.Sound and an io.WriterTo. Objects of at most 256 KiB are in memory and
+// checked when Open returns; the reader of a larger one is a cas.Filer.
 func (s *Store) Open(ctx context.Context, ref digest.Ref) (io.ReadCloser, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -31,14 +31,14 @@ func (s *Store) Open(ctx context.Context, ref digest.Ref) (io.ReadCloser, error)
 	if err != nil {
 		return nil, s.unreadable(ref, err)
 	}
-	info, err := f.Stat()
+	info, err := f.look()
 	if err != nil {
 		return nil, errors.Join(s.unreadable(ref, err), f.Close())
 	}
-	if !info.Mode().IsRegular() || uint64(info.Size()) != ref.Bytes {
+	if !info.regular || info.bytes != ref.Bytes {
 		return nil, errors.Join(cas.ErrNotFound, f.Close()) // another size is another object, or none that is whole
 	}
-	s.used(ref, info.ModTime())
+	s.used(ref, info.modified)
 	if ref.Bytes > bufferBytes {
 		r := &reader{s: s, ref: ref, f: f, hash: hashes.Get().(*digest.Hash), left: ref.Bytes}
 		r.hash.Reset()
@@ -47,20 +47,22 @@ func (s *Store) Open(ctx context.Context, ref digest.Ref) (io.ReadCloser, error)
 	return s.openShort(ref, f)
 }
 
-// openShort reads an object into memory and checks it.
-func (s *Store) openShort(ref digest.Ref, f file) (io.ReadCloser, error) {
+// openShort reads an object into memory, checks it and closes its file.
+func (s *Store) openShort(ref digest.Ref, f object) (io.ReadCloser, error) {
 	buffer := buffers.Get().(*[bufferBytes]byte)
 	n, _, err := fill(f, buffer[:ref.Bytes])
 	if err != nil || digest.RefOf(buffer[:n]) != ref {
-		buffers.Put(buffer)
-		return nil, errors.Join(s.damaged(ref, f, err), f.Close())
+		err = s.damaged(ref, f, err)
 	}
-	return &short{f: f, buffer: buffer, data: buffer[:n]}, nil
+	if err = errors.Join(err, f.Close()); err != nil {
+		buffers.Put(buffer)
+		return nil, err
+	}
+	return &short{buffer: buffer, data: buffer[:n]}, nil
 }
 
 // short is a reader of an object that is in memory and known to be right.
 type short struct {
-	f      file
 	buffer *[bufferBytes]byte
 	data   []byte
 }
@@ -92,23 +94,20 @@ func (r *short) WriteTo(w io.Writer) (int64, error) {
 // Sound implements cas.Sound.
 func (r *short) Sound() bool { return true }
 
-// File implements cas.Filer.
-func (r *short) File() *os.File { return r.f.osFile() }
-
 func (r *short) Close() error {
 	if r.buffer == nil {
 		return nil
 	}
 	buffers.Put(r.buffer)
 	r.buffer, r.data = nil, nil
-	return r.f.Close()
+	return nil
 }
 
 // reader is a reader of an object that is checked as it goes.
 type reader struct {
 	s    *Store
 	ref  digest.Ref
-	f    file
+	f    object
 	hash *digest.Hash // nil once it was given back
 	left uint64
 	err  error // what every further Read returns
@@ -179,7 +178,7 @@ func (s *Store) unreadable(ref digest.Ref, err error) error {
 
 // damaged takes an object out of the store whose file holds other bytes, or cannot be read, and says so. The object is
 // absent from then on; if that cannot be done, whoever reads it finds out again.
-func (s *Store) damaged(ref digest.Ref, f file, cause error) error {
+func (s *Store) damaged(ref digest.Ref, f object, cause error) error {
 	fault := s.unreadable(ref, cause)
 	if s.options.ReadOnly {
 		return fault
@@ -191,23 +190,23 @@ func (s *Store) damaged(ref digest.Ref, f file, cause error) error {
 
 // isolate moves the file of a damaged object to quarantine, if it is still the one that was read: another may have been
 // put there since.
-func (s *Store) isolate(ref digest.Ref, f file) error {
+func (s *Store) isolate(ref digest.Ref, f object) error {
 	path := s.path(ref.Digest)
-	read, err := f.Stat()
+	read, err := f.look()
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stands, err := os.Lstat(path)
-	if err != nil || !os.SameFile(read, stands) {
+	stands, err := s.files.stat(path)
+	if err != nil || !read.identity.is(stands.identity) {
 		return err
 	}
 	name := fmt.Sprintf("%020d-%s", s.now().UnixNano(), hex.EncodeToString(ref.Digest[:]))
 	if err := s.files.rename(path, filepath.Join(s.layout.quarantine(), name)); err != nil {
 		return err
 	}
-	s.room.stored -= min(s.room.stored, uint64(stands.Size()))
+	s.room.stored -= min(s.room.stored, stands.bytes)
 	return s.trimQuarantine()
 }
 

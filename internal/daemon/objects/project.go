@@ -56,30 +56,23 @@ func (p *Project) Put(ctx context.Context, ref digest.Ref, r io.Reader) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	if err := p.objects.take(ctx, ref, r); err != nil {
+	if err := take(ctx, p.objects.disk.Put, ref, r); err != nil {
 		return err
 	}
 	return p.objects.hold(ctx, p.name, missing)
 }
 
-// take stores an object and has read all of r when it returns nil.
-func (o *Objects) take(ctx context.Context, ref digest.Ref, r io.Reader) error {
-	absent, err := o.disk.Missing(ctx, []digest.Ref{ref})
-	if err != nil {
-		return err
-	}
-	if len(absent) == 0 {
-		return prove(ctx, ref, r)
-	}
+// take gives an object to put, which is the disk's, and has read all of r when it returns nil.
+func take(ctx context.Context, put cas.PutFunc, ref digest.Ref, r io.Reader) error {
 	counted := &counted{r: r}
-	if err := o.disk.Put(ctx, ref, counted); err != nil {
+	if err := put(ctx, ref, counted); err != nil {
 		return err
 	}
 	switch {
 	case counted.n == ref.Bytes:
 		return nil // and the disk has verified it
 	case counted.n == 0:
-		return prove(ctx, ref, r) // somebody else was faster
+		return prove(ctx, ref, r) // the disk has it
 	default:
 		return fmt.Errorf("%w: %v", remote.ErrBusy, ref)
 	}
@@ -112,41 +105,19 @@ func (p *Project) CopyFrom(ctx context.Context, src cas.Source, refs []digest.Re
 	if err != nil {
 		return err
 	}
-	absent, err := p.objects.disk.Missing(ctx, missing)
-	if err != nil {
-		return err
-	}
-	if err := p.objects.fetch(ctx, src, absent); err != nil {
-		return err
-	}
-	read := make(map[digest.Ref]bool, len(absent))
-	for _, ref := range absent {
-		read[ref] = true
-	}
-	others := cas.Distinct(missing, func(ref digest.Ref) bool { return !read[ref] })
-	err = cas.Each(ctx, others, provers, func(ctx context.Context, ref digest.Ref) error {
-		return cas.CopyOne(ctx, func(ctx context.Context, ref digest.Ref, r io.Reader) error { return prove(ctx, ref, r) }, src, ref)
+	b := p.objects.disk.Batch()
+	put := func(ctx context.Context, ref digest.Ref, r io.Reader) error { return take(ctx, b.Put, ref, r) }
+	err = cas.Each(ctx, missing, fetchers, func(ctx context.Context, ref digest.Ref) error {
+		return cas.CopyToHasher(ctx, put, src, ref)
 	})
-	if err != nil {
+	if err := errors.Join(err, b.Commit(ctx)); err != nil {
 		return err
 	}
 	return p.objects.hold(ctx, p.name, missing)
 }
 
-// fetch stores objects that the disk lacks, with shared flushes.
-func (o *Objects) fetch(ctx context.Context, src cas.Source, absent []digest.Ref) error {
-	b := o.disk.Batch()
-	err := cas.Each(ctx, absent, fetchers, func(ctx context.Context, ref digest.Ref) error {
-		return cas.CopyOne(ctx, b.Put, src, ref)
-	})
-	return errors.Join(err, b.Commit(ctx))
-}
-
-// fetchers is how many objects are stored at once.
+// fetchers is how many objects are read at once.
 const fetchers = 4
-
-// provers is how many objects that another project holds are read at once.
-const provers = 4
 
 // Part continues an object that arrives in pieces, or begins it. Only pieces of this project are taken up again. See
 // remote.Scope; yield may be nil.

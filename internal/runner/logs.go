@@ -185,7 +185,9 @@ func (c *conn) endLogs() {
 // run sends the log until all of it is acknowledged, or no more of it can be sent over this connection.
 func (s *logStream) run(ctx context.Context, from forge.LogSeq) {
 	log := s.conn.a.cfg.Log.With(telemetry.KeyAttempt, s.t.Context().Attempt.String(), telemetry.KeyConnection, s.conn.seq)
-	for wait := streamRetry; ctx.Err() == nil; wait = min(2*wait, maxStreamRetry) {
+	// Of a log that has ended and is acknowledged there is nothing to send. The daemon may have sealed it, and would refuse the
+	// stream as if the lease were over.
+	for wait := streamRetry; ctx.Err() == nil && !s.t.Spool().Over(from); wait = min(2*wait, maxStreamRetry) {
 		next, err := s.send(ctx, from)
 		if next > from {
 			from, wait = next, streamRetry

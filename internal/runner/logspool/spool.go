@@ -212,6 +212,13 @@ func (s *Spool) Next() forge.LogSeq {
 	return s.next
 }
 
+// Over reports whether the log is sealed and has no frame from one on.
+func (s *Spool) Over(from forge.LogSeq) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sealed && from >= s.next
+}
+
 // Acked is the first frame that was not acknowledged.
 func (s *Spool) Acked() forge.LogSeq {
 	s.mu.Lock()

@@ -92,7 +92,7 @@ func Open(cfg Config) (*Objects, error) {
 // Close gives the caches back.
 func (o *Objects) Close() error { return errors.Join(o.trees.Close(), o.near.Close()) }
 
-// InUse counts what is kept because attempts need it now: objects that wait to be delivered, and trees.
+// InUse counts what is kept because attempts need it now: objects of outputs, until the daemon has taken their result, and trees.
 func (o *Objects) InUse() (objects, trees int) { return o.near.Pinned(), o.trees.Held() }
 
 // Sweep gives up what is too old or too much. It may take seconds.

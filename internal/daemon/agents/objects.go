@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
+	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/cas/remote"
 	"github.com/forgeyard/forgeyard/internal/daemon/objects"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
@@ -50,10 +51,14 @@ func (s *Server) objectsRefused(c *conn, attempt forge.AttemptID, err error) pro
 	return protocol.ResetResumeLater
 }
 
-// complete runs the rule about a completion, between what it needs of objects and what follows for them.
+// complete runs the rule about a completion, between what it needs of objects and what follows for them. An output of which it
+// could not be found out whether it is there is not one that the attempt does not have: the agent asks again.
 func (s *Server) complete(cmd *authority.Complete) (authority.Answer, error) {
-	s.deliver(s.work, cmd)
+	open := s.deliver(s.work, cmd)
 	answer, err := s.cfg.Store.Do(s.work, store.ClassState, cmd)
+	if open && err == nil && answer.Completion == forge.CompletionInvalid && answer.Audit == 0 {
+		answer = authority.Answer{NotYet: forge.ErrorNotYetRef}
+	}
 	if err == nil && answer.Done && s.cfg.Objects != nil {
 		s.cfg.Objects.Forget(cmd.Completion.Context.Attempt)
 	}
@@ -61,15 +66,29 @@ func (s *Server) complete(cmd *authority.Complete) (authority.Answer, error) {
 }
 
 // deliver makes the outputs of a completion count, if they are there, before the rule about it asks for them. What it cannot
-// do the rule finds missing.
-func (s *Server) deliver(ctx context.Context, cmd *authority.Complete) {
+// do the rule finds missing. It reports whether it could not find out.
+func (s *Server) deliver(ctx context.Context, cmd *authority.Complete) (open bool) {
 	m := cmd.Completion
 	if s.cfg.Objects == nil || len(m.Outputs) == 0 || m.Context.Runner != cmd.Fence.Runner {
-		return
+		return false
 	}
 	err := s.cfg.Objects.Deliver(ctx, m.Context, m.Outputs)
-	if err != nil && s.work.Err() == nil {
-		s.cfg.Log.Info("a completion names outputs that cannot be taken", telemetry.KeyRunner, m.Context.Runner.String(),
-			telemetry.KeyAttempt, m.Context.Attempt.String(), telemetry.KeyError, err)
+	if err == nil || s.work.Err() != nil {
+		return false
 	}
+	log, open := s.cfg.Log.Info, !settled(err)
+	if open {
+		log = s.cfg.Log.Error
+	}
+	log("a completion names outputs that cannot be taken", telemetry.KeyRunner, m.Context.Runner.String(),
+		telemetry.KeyAttempt, m.Context.Attempt.String(), telemetry.KeyError, err)
+	return open
+}
+
+// settled reports whether an error of Deliver says something of the outputs, and not of this daemon.
+func settled(err error) bool {
+	var missing *objects.MissingError
+	var output *objects.OutputError
+	var lies *cas.TreeError
+	return errors.Is(err, objects.ErrForeign) || errors.As(err, &missing) || errors.As(err, &output) || errors.As(err, &lies)
 }

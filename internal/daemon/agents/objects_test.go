@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
@@ -137,5 +139,29 @@ func TestACompletionNamesWhatIsThere(t *testing.T) {
 				t.Errorf("the answer is %v", got)
 			}
 		})
+	}
+}
+
+// TestACompletionWhoseOutputsCannotBeLookedAtIsNotRefused: a fault of the daemon's disk is no fault of the result, and passes.
+func TestACompletionWhoseOutputsCannotBeLookedAtIsNotRefused(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	p, c := w.running(withOutput)
+	root, file := w.made(p.remote(c), "built")
+	done := p.logged(c)
+	done.Outputs = []forge.OutputRef{{Output: 0, Ref: root.Root, Tree: true}}
+	folder := filepath.Join(w.dir, "cas", "b3", file.Digest.String()[len("b3:"):][:2])
+	w.must(os.Rename(folder, folder+".aside"))
+	if err := os.Symlink(folder, folder); err != nil { // nobody can say what is behind it
+		t.Skip("no links can be made here:", err)
+	}
+	p.complete(done)
+	if got := hear[*forge.Error](p); got.Code != forge.ErrorNotYetRef {
+		t.Errorf("it is told %+v", got)
+	}
+	w.must(os.Remove(folder))
+	w.must(os.Rename(folder+".aside", folder))
+	if got := p.answer(done); got != forge.CompletionAccepted {
+		t.Errorf("the answer is %v", got)
 	}
 }

@@ -31,16 +31,20 @@ func (t *taking) deliver(ctx context.Context, root forge.TreeRef) error {
 
 // send gives the sink what it lacks of these objects, in their order.
 func (t *taking) send(ctx context.Context, src *worktree, lists ...[]digest.Ref) error {
+	_, asks := t.sink.(cas.CopierFrom) // itself, so it need not be asked before
 	for _, refs := range lists {
-		missing, err := t.sink.Missing(ctx, refs)
-		if err != nil {
-			return err
+		if !asks {
+			missing, err := t.sink.Missing(ctx, refs)
+			if err != nil {
+				return err
+			}
+			refs = missing
 		}
-		if len(missing) == 0 {
+		if len(refs) == 0 {
 			continue
 		}
-		src.know(missing)
-		if err := cas.Copy(ctx, t.sink, src, missing); err != nil {
+		src.know(refs)
+		if err := cas.Copy(ctx, t.sink, src, refs); err != nil {
 			return t.moved(src, err)
 		}
 	}

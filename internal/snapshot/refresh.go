@@ -114,7 +114,8 @@ func (r *refresher) work(ctx context.Context) error {
 type worker struct {
 	*refresher
 	look   *looker
-	buffer []byte
+	buffer []byte // nil until something is read, as is sum
+	sum    *digest.Hash
 }
 
 // outdated says that the listing does not hold.
@@ -124,6 +125,7 @@ func (w *worker) outdated(path string) {
 }
 
 func (w *worker) folder(ctx context.Context, f *folder) error {
+	begun := w.now().UnixNano()
 	s, err := w.look.stamp(f.path)
 	if err != nil || s != f.stamp || w.oldAndRacy(s) {
 		w.outdated(f.path)
@@ -151,7 +153,7 @@ func (w *worker) folder(ctx context.Context, f *folder) error {
 			continue
 		}
 		w.renewed.Add(1)
-		if err := w.examine(ctx, f, e, at); err != nil {
+		if err := w.examine(ctx, f, e, at, glimpse{begun, s}); err != nil {
 			return err
 		}
 	}
@@ -175,16 +177,16 @@ func (w *worker) room(at string, s stamp) bool {
 	return false
 }
 
-// examine finds out what stands at a path, reading a file as often as it changes meanwhile.
-func (w *worker) examine(ctx context.Context, f *folder, e *entry, at string) error {
+// glimpse is what somebody saw at a path, and when they had not yet looked.
+type glimpse struct {
+	before int64
+	stamp  stamp
+}
+
+// examine finds out what stands at a path where one had a look, reading a file as often as it changes meanwhile.
+func (w *worker) examine(ctx context.Context, f *folder, e *entry, at string, seen glimpse) error {
 	for range fileTries {
-		now := w.now().UnixNano()
-		s, err := w.look.stamp(at)
-		if err != nil { // it went away since
-			w.outdated(at)
-			return nil
-		}
-		got := entry{name: e.name, bit: e.bit, stamp: s, racy: s.racy(now)}
+		got := entry{name: e.name, bit: e.bit, stamp: seen.stamp, racy: seen.stamp.racy(seen.before)}
 		same, err := w.read(ctx, &got, at)
 		switch {
 		case context.Cause(ctx) != nil:
@@ -198,6 +200,11 @@ func (w *worker) examine(ctx context.Context, f *folder, e *entry, at string) er
 		case same:
 			f.changed = f.changed || !e.sameContent(&got)
 			*e = got
+			return nil
+		}
+		seen.before = w.now().UnixNano()
+		if seen.stamp, err = w.look.stamp(at); err != nil { // it went away since
+			w.outdated(at)
 			return nil
 		}
 	}
@@ -259,15 +266,15 @@ func (w *worker) hash(ctx context.Context, at string, s stamp) (digest.Ref, bool
 		return digest.Ref{}, false, err
 	}
 	if w.buffer == nil {
-		w.buffer = make([]byte, readBuffer)
+		w.buffer, w.sum = make([]byte, readBuffer), digest.NewHash()
 	}
-	h := digest.NewHash()
+	w.sum.Reset()
 	for left := s.size; left > 0; {
 		if err := context.Cause(ctx); err != nil {
 			return digest.Ref{}, false, err
 		}
 		n, err := f.Read(w.buffer[:min(left, readBuffer)])
-		_, _ = h.Write(w.buffer[:n])
+		_, _ = w.sum.Write(w.buffer[:n])
 		left -= int64(n)
 		if err == io.EOF {
 			return digest.Ref{}, false, nil
@@ -277,7 +284,7 @@ func (w *worker) hash(ctx context.Context, at string, s stamp) (digest.Ref, bool
 		}
 	}
 	after, err := f.stamp()
-	return h.Ref(), err == nil && after == s, err
+	return w.sum.Ref(), err == nil && after == s, err
 }
 
 // forget makes the next refresh read these paths again.

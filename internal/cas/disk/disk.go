@@ -84,7 +84,7 @@ type Store struct {
 
 // Open opens the store in dir, and makes it if it is not there. What a process that died has left half written is
 // removed. The error is of the kind disk.ErrLocked (internal/disk) where another process writes to it.
-func Open(dir string, o Options) (*Store, error) { return open(dir, o, system{}) }
+func Open(dir string, o Options) (*Store, error) { return open(dir, o, &system{}) }
 
 func open(dir string, o Options, f files) (*Store, error) {
 	if o.Log == nil {
@@ -95,8 +95,10 @@ func open(dir string, o Options, f files) (*Store, error) {
 		pins: make(map[digest.Ref]int), arrival: make(map[digest.Ref]chan struct{}), flushes: newFlushes(),
 	}
 	if o.ReadOnly {
-		_, err := f.stat(s.layout.objects())
-		return s, err
+		if _, err := f.stat(s.layout.objects()); err != nil {
+			return nil, err
+		}
+		return s, f.enter(dir)
 	}
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open object store %s: %w", dir, err), s.Close())
@@ -107,6 +109,9 @@ func open(dir string, o Options, f files) (*Store, error) {
 // prepare takes the folder and clears away what nobody is at work on any more.
 func (s *Store) prepare() error {
 	if err := osdisk.PrivateFolder(s.layout.dir); err != nil {
+		return err
+	}
+	if err := s.files.enter(s.layout.dir); err != nil {
 		return err
 	}
 	lock, err := os.OpenFile(s.layout.lock(), os.O_RDWR|os.O_CREATE, 0o600)
@@ -162,11 +167,11 @@ func (s *Store) clear() error {
 
 // Close gives the folder back. Calls that are under way must have returned; readers may go on. It may be called again.
 func (s *Store) Close() error {
-	if s.lock == nil {
-		return nil
+	err := s.files.leave()
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+		s.lock = nil
 	}
-	err := s.lock.Close()
-	s.lock = nil
 	return err
 }
 

@@ -13,6 +13,8 @@ import (
 // files is what a store asks of its file system. Each method is one step: tests let it fail, or let everything end before
 // or after it.
 type files interface {
+	enter(dir string) error                     // before what is in dir is used often
+	leave() error                               // paths in dir work on; it may be called again
 	create(path string) (io.WriteCloser, error) // a new file, 0444 from the start
 	resume(path string) (file, error)           // a file of the owner's, made if it is not there
 	open(path string) (object, error)           // for reading
@@ -53,12 +55,7 @@ type facts struct {
 	identity identity // which file it is, whatever its name
 }
 
-// system is the file system of this machine. Its steps that each object takes are in files_unix.go: package os does more
-// for them than is needed here (a second look at the target of a rename, a file prepared for polling), which doubles the
-// time of storing small objects.
-type system struct{}
-
-func (system) resume(path string) (file, error) {
+func (*system) resume(path string) (file, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err // and no file that is not nil
@@ -66,21 +63,21 @@ func (system) resume(path string) (file, error) {
 	return f, nil
 }
 
-func (system) list(path string) ([]os.DirEntry, error) { return os.ReadDir(path) }
-func (system) remove(path string) error                { return os.Remove(path) }
-func (system) touch(path string, now time.Time) error  { return os.Chtimes(path, now, now) }
-func (system) syncFolder(path string) error            { return osdisk.SyncFolder(path) }
-func (system) syncAll(path string) error               { return syncAll(path) }
-func (system) free(path string) (uint64, error)        { return free(path) }
+func (*system) list(path string) ([]os.DirEntry, error) { return os.ReadDir(path) }
+func (*system) remove(path string) error                { return os.Remove(path) }
+func (*system) touch(path string, now time.Time) error  { return os.Chtimes(path, now, now) }
+func (*system) syncFolder(path string) error            { return osdisk.SyncFolder(path) }
+func (*system) syncAll(path string) error               { return syncAll(path) }
+func (*system) free(path string) (uint64, error)        { return free(path) }
 
-func (system) mkdir(path string) error {
+func (*system) mkdir(path string) error {
 	if err := os.Mkdir(path, 0o700); !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return nil
 }
 
-func (system) syncFile(path string) error {
+func (*system) syncFile(path string) error {
 	f, err := openToSync(path)
 	if err != nil {
 		return err

@@ -30,12 +30,17 @@ func free(path string) (uint64, error) {
 	return available, nil
 }
 
+type system struct{}
+
 // full reports whether an error says that the disk has no room.
 func full(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
 }
 
-func (system) stat(path string) (facts, error) {
+func (*system) enter(string) error { return nil }
+func (*system) leave() error       { return nil }
+
+func (*system) stat(path string) (facts, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return facts{}, err
@@ -52,7 +57,7 @@ type identity struct{ info os.FileInfo }
 
 func (i identity) is(other identity) bool { return os.SameFile(i.info, other.info) }
 
-func (system) open(path string) (object, error) {
+func (*system) open(path string) (object, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -72,9 +77,9 @@ func (r reading) look() (facts, error) {
 
 func (r reading) osFile() *os.File { return r.File }
 
-func (system) rename(from, to string) error { return os.Rename(from, to) }
+func (*system) rename(from, to string) error { return os.Rename(from, to) }
 
-func (system) create(path string) (io.WriteCloser, error) {
+func (*system) create(path string) (io.WriteCloser, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
 	if err != nil {
 		return nil, err

@@ -121,33 +121,29 @@ func (e *MissingError) Error() string {
 func (e *MissingError) Unwrap() error { return cas.ErrNotFound }
 
 // held tells of each object whether a project holds it, by rows alone. What was not touched for long is touched.
-func (o *Objects) held(ctx context.Context, project forge.ProjectName, refs []digest.Ref) (map[digest.Ref]bool, error) {
-	held := make(map[digest.Ref]bool, len(refs))
-	ask := make([]digest.Ref, 0, min(len(refs), store.MaxHeld))
-	flush := func() error {
-		err := o.ask(ctx, project, ask, held)
-		ask = ask[:0]
-		return err
+func (o *Objects) held(ctx context.Context, project forge.ProjectName, refs []digest.Ref) ([]bool, error) {
+	held := make([]bool, len(refs))
+	for i, ref := range refs {
+		held[i] = o.known.has(project, ref)
 	}
-	for _, ref := range refs {
-		if o.known.has(project, ref) {
-			held[ref] = true
-			continue
+	var ask []digest.Ref
+	var places []int // of those in refs
+	for i, ref := range refs {
+		if !held[i] {
+			ask, places = append(ask, ref), append(places, i)
 		}
-		if ask = append(ask, ref); len(ask) == store.MaxHeld {
-			if err := flush(); err != nil {
+		if len(ask) == store.MaxHeld || i == len(refs)-1 && len(ask) > 0 {
+			if err := o.ask(ctx, project, ask, func(i int) { held[places[i]] = true }); err != nil {
 				return nil, err
 			}
+			ask, places = ask[:0], places[:0]
 		}
 	}
-	return held, flush()
+	return held, nil
 }
 
-// ask reads rows, and touches the old ones.
-func (o *Objects) ask(ctx context.Context, project forge.ProjectName, refs []digest.Ref, held map[digest.Ref]bool) error {
-	if len(refs) == 0 {
-		return nil
-	}
+// ask reads rows, and touches the old ones. It calls held with the place of each that is held.
+func (o *Objects) ask(ctx context.Context, project forge.ProjectName, refs []digest.Ref, held func(int)) error {
 	var times []forge.WallTime
 	err := o.rows.View(ctx, func(v *store.View) (err error) {
 		times, err = v.Held(project, refs)
@@ -162,7 +158,7 @@ func (o *Objects) ask(ctx context.Context, project forge.ProjectName, refs []dig
 		if at == 0 {
 			continue
 		}
-		held[refs[i]] = true
+		held(i)
 		if at < now-forge.WallTime(store.TouchAfter.Milliseconds()) {
 			old = append(old, refs[i])
 		} else {

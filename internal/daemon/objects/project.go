@@ -27,7 +27,7 @@ func (p *Project) Open(ctx context.Context, ref digest.Ref) (io.ReadCloser, erro
 	if err != nil {
 		return nil, err
 	}
-	if !held[ref] {
+	if !held[0] {
 		return nil, cas.ErrNotFound
 	}
 	return p.objects.disk.Open(ctx, ref)
@@ -39,14 +39,31 @@ func (p *Project) Missing(ctx context.Context, refs []digest.Ref) ([]digest.Ref,
 	if err != nil {
 		return nil, err
 	}
-	gone, err := p.objects.disk.Missing(ctx, cas.Distinct(refs, func(ref digest.Ref) bool { return held[ref] }))
+	var has, missing []digest.Ref
+	for i, ref := range refs {
+		if held[i] {
+			has = append(has, ref)
+		} else {
+			missing = append(missing, ref)
+		}
+	}
+	gone, err := p.objects.disk.Missing(ctx, has) // damaged since, and set aside
 	if err != nil {
 		return nil, err
 	}
-	for _, ref := range gone { // damaged since, and set aside
-		delete(held, ref)
+	if len(gone) > 0 {
+		away := make(map[digest.Ref]bool, len(gone))
+		for _, ref := range gone {
+			away[ref] = true
+		}
+		missing = missing[:0]
+		for i, ref := range refs {
+			if !held[i] || away[ref] {
+				missing = append(missing, ref)
+			}
+		}
 	}
-	return cas.Distinct(refs, func(ref digest.Ref) bool { return !held[ref] }), nil
+	return cas.Distinct(missing, func(digest.Ref) bool { return true }), nil
 }
 
 // Put implements cas.Sink. Of an object that the project does not hold, all bytes are read, also where the disk has them: that

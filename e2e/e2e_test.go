@@ -22,6 +22,9 @@ import (
 // storyWithin bounds each story; a machine with two busy cores needs a fraction of it.
 const storyWithin = 3 * time.Minute
 
+// builtAlready names a folder that has the programs already.
+const builtAlready = "FORGEYARD_STORY_PROGRAMS"
+
 var (
 	buildOnce sync.Once
 	built     fleet.Programs
@@ -44,6 +47,10 @@ func programs(t *testing.T) fleet.Programs {
 		t.Skip("stories with real processes are left out with -short")
 	}
 	buildOnce.Do(func() {
+		if dir := os.Getenv(builtAlready); dir != "" {
+			built = fleet.In(dir)
+			return
+		}
 		if buildDir, buildErr = os.MkdirTemp("", "fybin"); buildErr == nil {
 			built, buildErr = fleet.Build(context.Background(), buildDir)
 		}
@@ -62,17 +69,30 @@ type story struct {
 	client *api.Client
 }
 
+// stage is where and how fast a story plays.
+type stage struct {
+	scale  fleet.Scale
+	base   string // of its folder; empty: that of temporary files
+	within time.Duration
+	daemon []string // of the daemon's environment
+}
+
 // newStory starts a daemon. Whatever the story leaves behind is ended after it; a process that was left is a failure.
 func newStory(t *testing.T) *story {
 	t.Helper()
+	return newStoryOn(t, stage{scale: fleet.Fast, within: storyWithin})
+}
+
+func newStoryOn(t *testing.T, on stage) *story {
+	t.Helper()
 	p := programs(t)
 	t.Parallel()
-	folder, err := os.MkdirTemp("", "fy") // t.TempDir is too long for a socket
+	folder, err := os.MkdirTemp(on.base, "fy") // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), storyWithin)
-	f, err := fleet.New(filepath.Join(folder, "f"), p, fleet.Fast, logWriter{t})
+	ctx, cancel := context.WithTimeout(t.Context(), on.within)
+	f, err := fleet.New(filepath.Join(folder, "f"), p, on.scale, logWriter{t})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +109,7 @@ func newStory(t *testing.T) *story {
 			t.Error(err)
 		}
 	})
-	s.must(f.Daemon.Start(ctx))
+	s.must(f.Daemon.StartWith(ctx, on.daemon...))
 	s.client, err = f.Daemon.Client()
 	s.must(err)
 	t.Cleanup(s.client.Close)

@@ -43,9 +43,16 @@ func Build(ctx context.Context, into string) (Programs, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return Programs{}, fmt.Errorf("build the programs: %w\n%s", err, out)
 	}
+	return In(into), nil
+}
+
+// In is the programs in a folder.
+func In(folder string) Programs {
 	return Programs{
-		Daemon: filepath.Join(into, names[0]), Agent: filepath.Join(into, names[1]), Command: filepath.Join(into, names[2]),
-	}, nil
+		Daemon:  filepath.Join(folder, "forgeyard-daemon"),
+		Agent:   filepath.Join(folder, "forgeyard-agent"),
+		Command: filepath.Join(folder, "forgeyard"),
+	}
 }
 
 // Scale is the time scale of a fleet's leases. Fast is the shortest that there is: a lost lease costs some eight seconds.

@@ -37,7 +37,8 @@ const (
 	treesName = "trees"
 )
 
-// Limits bound what is kept on this machine for later attempts. What attempts need now is kept whatever they say.
+// Limits bound what is kept on this machine. What attempts need now is not given up for others; what has no room beside it
+// is refused.
 type Limits struct {
 	MaxBytes forge.Bytes   // of objects, and of trees as much again
 	MinFree  forge.Bytes   // left free on the file system

@@ -169,6 +169,9 @@ func TestADiskThatTakesNothingCostsOutputAndSaysSo(t *testing.T) {
 	if s.Err() == nil {
 		t.Error("nobody is told that the disk takes nothing")
 	}
+	for i := range 20 {
+		s.Event(forge.Notice{Level: forge.LevelError, Text: fmt.Sprint("the disk is full, ", i)}, 1)
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -178,5 +181,14 @@ func TestADiskThatTakesNothingCostsOutputAndSaysSo(t *testing.T) {
 	daemon.readAll(t, s, 1)
 	if daemon.lost() != 4 || daemon.output[forge.LogStdout].String() != "kept" {
 		t.Errorf("gap %d, output %q", daemon.lost(), daemon.output[forge.LogStdout])
+	}
+	said := 0
+	for _, e := range daemon.events {
+		if n, ok := e.(forge.Notice); ok && n.Text == fmt.Sprint("the disk is full, ", said) {
+			said++
+		}
+	}
+	if said != 8 {
+		t.Errorf("%d notices were said at the end: %+v", said, daemon.events)
 	}
 }

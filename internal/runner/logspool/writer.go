@@ -19,7 +19,17 @@ type writer struct {
 	tail    tail
 	limited bool   // the notice of the limit is written
 	dropped uint64 // since the last Gap, for want of room
+	unsaid  []unsaid
 }
+
+// unsaid is a notice that the disk did not take. It is said at the end: it may be the only place that tells of the disk.
+type unsaid struct {
+	notice forge.Notice
+	at     forge.WallTime
+}
+
+// maxUnsaid bounds what is said at the end, for which there has to be room in the reserve.
+const maxUnsaid = reserveBytes / 2 / forge.MaxNotice
 
 // append sorts output into what is kept now, what is kept for the end, and what is dropped.
 func (w *writer) append(stream forge.LogStream, p []byte, at forge.WallTime) {
@@ -77,20 +87,40 @@ func (w *writer) gap(at forge.WallTime) error {
 	return nil
 }
 
-// event writes an event. One that cannot be written, or is none, is not there: it is for readers only.
+// event writes an event. One that cannot be written, or is none, is not there: it is for readers only. Of the notices that
+// cannot be written, the first few wait for the end.
 func (w *writer) event(e forge.StepEvent, at forge.WallTime) {
 	b, err := logv1.EncodeEvent(e)
-	if err != nil || w.gap(at) != nil {
+	if err != nil {
 		return
 	}
-	_ = w.write(forge.LogStructured, b, at) // the fault is noted
+	if w.gap(at) == nil && w.write(forge.LogStructured, b, at) == nil { // the fault is noted
+		return
+	}
+	if n, ok := e.(forge.Notice); ok && len(w.unsaid) < maxUnsaid {
+		w.unsaid = append(w.unsaid, unsaid{n, at})
+	}
+}
+
+// say writes the notices that have waited.
+func (w *writer) say() error {
+	var all error
+	for _, u := range w.unsaid {
+		b, err := logv1.EncodeEvent(u.notice)
+		if err == nil {
+			err = w.write(forge.LogStructured, b, u.at)
+		}
+		all = errors.Join(all, err)
+	}
+	w.unsaid = nil
+	return all
 }
 
 // finish writes what the end of a log needs. The last gap and tail may go over the bound.
 func (w *writer) finish(at forge.WallTime) error {
 	_ = os.Remove(filepath.Join(w.spool.dir, reserveName)) // its room is for what follows
 	w.dropped += w.tail.lost
-	err := w.gap(at)
+	err := errors.Join(w.gap(at), w.say())
 	for _, p := range w.tail.all() {
 		err = errors.Join(err, w.write(p.stream, p.bytes, p.at))
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -23,6 +24,7 @@ import (
 type shelf struct {
 	tree    func(context.Context) error // before a tree is given
 	deliver func(context.Context) error
+	full    bool // of the next file there is no room
 
 	mu       sync.Mutex
 	held     int // trees
@@ -60,6 +62,13 @@ func (b *box) Add(ctx context.Context, r io.Reader) (digest.Ref, error) {
 	all, err := io.ReadAll(r)
 	if err != nil {
 		return digest.Ref{}, err
+	}
+	b.mu.Lock()
+	full := b.full
+	b.full = false
+	b.mu.Unlock()
+	if full {
+		return digest.Ref{}, cas.ErrFull
 	}
 	ref := digest.RefOf(all)
 	return ref, b.Put(ctx, ref, nil)

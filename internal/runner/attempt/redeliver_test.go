@@ -136,12 +136,42 @@ func TestACleanUpGivesARepeatedDeliveryUp(t *testing.T) {
 
 // TestAnAgentThatEndsKeepsNoOutput: its next process finds the attempt lost.
 func TestAnAgentThatEndsKeepsNoOutput(t *testing.T) {
-	s, objects := deliveredOnce(t, nil)
+	uploading := make(chan struct{})
+	s, objects := deliveredOnce(t, func(ctx context.Context) error {
+		close(uploading)
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	s.Redeliver(time.Hour)
+	<-uploading
 	s.cancel()
 	<-s.ended
 	if _, open := objects.given(); open != 0 {
 		t.Errorf("%d outputs are kept", open)
 	}
+}
+
+// TestACacheWithoutRoomCostsTheOutputThatNeedsItAndNoOther: what was taken of it is given up at once, not at the attempt's end.
+func TestACacheWithoutRoomCostsTheOutputThatNeedsItAndNoOther(t *testing.T) {
+	objects := &shelf{full: true}
+	s := begin(t, leaving(forge.Succeeded, "good", "bad"), func(c *attempt.Config) {
+		c.Objects, c.Spec.Outputs = objects, []forge.Output{output("bad", forge.WhenAlways, "bad"), output("good", forge.WhenSuccess, "good")}
+	})
+	s.want(t, "prepared")
+	s.Start()
+	s.want(t, "started")
+	s.want(t, "ended")
+	s.Deliver()
+	if got := s.want(t, "delivered"); got.capture != forge.UploadFailed || len(got.outputs) != 1 || got.outputs[0].Output != 1 {
+		t.Errorf("delivered %+v", got)
+	}
+	if _, open := objects.given(); open != 1 || objects.delivers != 1 {
+		t.Errorf("%d outputs are kept, %d were uploaded", open, objects.delivers)
+	}
+	if log := s.log(t); !strings.Contains(log, cas.ErrFull.Error()) {
+		t.Errorf("the log does not say why: %q", log)
+	}
+	s.end(t)
 }
 
 // TestNothingIsUploadedOfAnOutputThatIsRefused: its files would take the job's share of the daemon's store, and the cache's.

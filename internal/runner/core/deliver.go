@@ -66,6 +66,9 @@ func (a *Agent) tooEarly(now forge.Instant, t *attempt, code forge.ErrorCode) {
 // the first such answer on this counts as uploading until the completion is taken, so that a daemon that never finds them
 // does not hold the attempt for longer than uploads may take.
 func (a *Agent) redeliver(now forge.Instant, t *attempt) {
+	if t.redelivering {
+		return
+	}
 	if t.uploading == 0 {
 		t.uploading = now
 	}

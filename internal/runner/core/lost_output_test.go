@@ -173,3 +173,34 @@ func TestNothingIsDeliveredAgainForACompletionWithoutOutputs(t *testing.T) {
 		t.Fatalf("%+v", m)
 	}
 }
+
+// TestALeaseThatEndsWhileOutputsAreBroughtAgainKillsNothing: the daemon takes nothing of it any more, and says so to the
+// completion, which is answered whatever the lease.
+func TestALeaseThatEndsWhileOutputsAreBroughtAgainKillsNothing(t *testing.T) {
+	a := online(t)
+	c := a.asking(1)
+	a.misses()
+	a.effects = nil
+	a.reconnect(stale(c))
+	a.beat(stale(c))
+	a.beat(stale(c))
+	no[core.Kill](a, "for a workload that has ended")
+	no[core.CleanUp](a, "before the answer")
+	a.step(core.Redelivered{Attempt: c.Attempt, Failed: true})
+	a.journal()
+	a.ack(forge.CompletionStale)
+	effect[core.CleanUp](a)
+}
+
+func TestAnAnswerThatComesWhileOutputsAreBroughtAgainEndsTheAttempt(t *testing.T) {
+	a := online(t)
+	c := a.asking(1)
+	first := a.misses()
+	a.receive(&forge.CompletionAck{Attempt: c.Attempt, Message: first.Message, Answer: forge.CompletionAccepted})
+	effect[core.CleanUp](a)
+	a.effects = nil
+	a.step(core.Redelivered{Attempt: c.Attempt, Failed: true})
+	a.step(core.CleanedUp{Attempt: c.Attempt})
+	no[core.WriteRecord](a, "of an attempt that is over")
+	a.gone(c)
+}

@@ -79,11 +79,12 @@ func (i *intake) inflate(ctx context.Context, h *casv1.CasHeaderV1, dst []byte) 
 		return err
 	}
 	defer give()
-	encoded := make([]byte, h.Encoded)
-	if err := i.raw(encoded); err != nil {
+	encoded := lend(h.Encoded)
+	defer encoded.back()
+	if err := i.raw(encoded.b); err != nil {
 		return err
 	}
-	if i.coder.decode(dst, encoded) != nil {
+	if i.coder.decode(dst, encoded.b) != nil {
 		return errBomb
 	}
 	return nil
@@ -97,11 +98,12 @@ func (i *intake) through(ctx context.Context, h *casv1.CasHeaderV1, w io.Writer)
 			return err
 		}
 		defer give()
-		plain := make([]byte, h.Length)
-		if err := i.into(ctx, h, plain); err != nil {
+		plain := lend(h.Length)
+		defer plain.back()
+		if err := i.into(ctx, h, plain.b); err != nil {
 			return err
 		}
-		return local(w.Write(plain))
+		return local(w.Write(plain.b))
 	}
 	for left := h.Length; left > 0; {
 		b := i.chunk[:min(left, chunkBytes)]

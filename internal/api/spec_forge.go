@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"regexp"
@@ -141,14 +142,9 @@ func (c *converter) files(s *JobSpec) {
 		})
 	}
 	for i, out := range s.Outputs {
-		o := forge.Output{
-			Name: out.Name, Base: out.Base, Patterns: out.Patterns, Required: out.Required,
-			When:     word(c, item("outputs", i)+".when", out.When, forge.WhenSuccess, forge.ParseWhen),
-			MaxBytes: defaultOutputBytes, MaxFiles: defaultOutputFiles,
-		}
-		if o.Base == "" {
-			o.Base = forge.SourceDir
-		}
+		o := forge.DefaultOutput()
+		o.Name, o.Base, o.Patterns, o.Required = out.Name, cmp.Or(out.Base, o.Base), out.Patterns, out.Required
+		o.When = word(c, item("outputs", i)+".when", out.When, o.When, forge.ParseWhen)
 		set(&o.MaxBytes, out.MaxBytes)
 		set(&o.MaxFiles, out.MaxFiles)
 		c.spec.Outputs = append(c.spec.Outputs, o)
@@ -157,12 +153,6 @@ func (c *converter) files(s *JobSpec) {
 		c.spec.Caches = append(c.spec.Caches, forge.Cache(cache))
 	}
 }
-
-// Limits of an output that names none.
-const (
-	defaultOutputBytes        = 10 * forge.GiB
-	defaultOutputFiles uint32 = 100_000
-)
 
 // set overwrites a default with what was written.
 func set[T, F ~uint8 | ~uint32 | ~uint64 | ~int64](field *T, written *F) {

@@ -83,6 +83,16 @@ func isWorkPath(s string) bool {
 		isTitle(s, MaxPath) && !strings.Contains(s, `\`)
 }
 
+// PatternValid reports whether s can be a pattern of files below a folder.
+func PatternValid(s string) bool { return isPattern(s) }
+
+// Validate checks the name and the value of a variable.
+func (v EnvVar) Validate() error {
+	var c checker
+	c.env(nil, []EnvVar{v})
+	return c.err()
+}
+
 // isPattern reports whether s is a file pattern that stays below its base. A leading ! takes matches away; a trailing
 // slash means a folder.
 func isPattern(s string) bool {

@@ -80,3 +80,10 @@ func (c *checker) job(at *where, j *Job) {
 	}
 	unique(c, at, "needs", j.Needs, func(n JobNeed) JobKey { return n.Job })
 }
+
+// Validate checks that k can be the key of a job.
+func (k JobKey) Validate() error {
+	var c checker
+	c.name(nil, string(k))
+	return c.err()
+}

@@ -62,6 +62,11 @@ type Output struct {
 	MaxFiles uint32
 }
 
+// DefaultOutput is an output to start from: what has a default has it.
+func DefaultOutput() Output {
+	return Output{Base: SourceDir, When: WhenSuccess, MaxBytes: 10 * GiB, MaxFiles: 100_000}
+}
+
 // Cache is a folder that may come filled from an earlier job, and may be kept for a later one. It is never an input: a job
 // must work without.
 type Cache struct {

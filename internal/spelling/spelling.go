@@ -3,7 +3,7 @@ package spelling
 
 // Bounds of a guess.
 const (
-	near    = 2  // letters to insert, delete, replace or swap
+	near    = 2  // letters to insert, delete, replace or swap; of a short word fewer
 	longest = 64 // bytes of a word that is worth a guess
 )
 
@@ -14,7 +14,7 @@ func Nearest(word string, candidates []string) string {
 	}
 	best, least := "", near+1
 	for _, c := range candidates {
-		if n := distance(word, c); n < least && n < len(word) {
+		if n := distance(word, c); n < least && n <= max(1, len(word)/3) && n < len(word) {
 			best, least = c, n
 		}
 	}

@@ -65,6 +65,7 @@ type Sandbox struct {
 	Pool       int      `key:"pool"`
 	UIDBase    uint32   `key:"uid_base"`
 	Rootless   bool     `key:"rootless"`
+	DiskImages bool     `key:"disk_images"`
 	ReadOnly   []string `key:"read_only"`
 	Toolchains []string `key:"toolchains"`
 }

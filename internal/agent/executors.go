@@ -23,6 +23,7 @@ type Sandbox struct {
 	Pool       int      // sandboxes that wait ready
 	UIDBase    uint32   // as root: first of the machine's ids that sandboxes use; 0 is the default
 	Rootless   bool     // a single id even though this is root
+	DiskImages bool     // each job has a disk of its own, where that can be
 	// Tell, if set, hears before any job is taken whether jobs can be confined: nil, or why not.
 	Tell func(why error)
 }
@@ -93,7 +94,8 @@ func (x *executors) openNative(ctx context.Context, state string) error {
 		State: state, Program: program, ReadOnly: o.Sandbox.ReadOnly, Toolchains: o.Sandbox.Toolchains, Path: o.Path,
 		Hide:  append([]string{o.State}, o.Sandbox.Hide...),
 		Slots: spareSlots * o.Slots, Pool: o.Sandbox.Pool, UIDBase: o.Sandbox.UIDBase, Rootless: o.Sandbox.Rootless,
-		Policy: o.Policy, Log: o.log().With(telemetry.KeyComponent, "sandbox"),
+		DiskImages: o.Sandbox.DiskImages,
+		Policy:     o.Policy, Log: o.log().With(telemetry.KeyComponent, "sandbox"),
 	})
 	if err != nil {
 		return err

@@ -27,8 +27,10 @@ type Box struct {
 	folder string   // set before it is asked for
 	pid    int      // set before made says nil
 	pidfd  *os.File // likewise; read and closed by the reader of answers alone
-	tree   *os.File // likewise; the folder with its layers, nil without layers
-	end    End      // read once done is closed
+	tree   *os.File // likewise; the folder with its layers and on its disk, nil without both
+	disk   *Disk    // likewise; nil where the folder is on the machine's
+	limit  forge.Bytes
+	end    End // read once done is closed
 
 	closing sync.Once
 	closed  error
@@ -60,6 +62,11 @@ func (b *Box) Files() (*os.Root, error) {
 	if b.tree == nil {
 		return os.OpenRoot(b.folder)
 	}
+	if b.disk != nil {
+		if err := b.disk.Lost(); err != nil {
+			return nil, err
+		}
+	}
 	raw, err := b.tree.SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("the folder of a sandbox with its layers: %w", err)
@@ -79,9 +86,38 @@ func (b *Box) Close() error {
 		if b.tree != nil {
 			b.closed = b.tree.Close()
 		}
+		if b.disk != nil {
+			// To take a file system down takes longer than an attempt's end may.
+			b.launcher.helpers.Go(b.disk.close)
+		}
 	})
 	return b.closed
 }
+
+// take takes what the launcher says of a sandbox that runs, with its files, unless they do not fit.
+func (b *Box) take(m *Made, files []*os.File) bool {
+	want := 1
+	if m.Tree {
+		want++
+	}
+	if m.Disk != "" {
+		want++
+	}
+	if len(files) != want {
+		return false
+	}
+	b.pid, b.pidfd = m.Pid, files[0]
+	if m.Tree {
+		b.tree = files[1]
+	}
+	if m.Disk != "" {
+		b.disk = &Disk{root: files[want-1], device: m.Disk, Limit: b.limit}
+	}
+	return true
+}
+
+// Disk is what the sandbox writes its folder on, or nil where that is no other than the machine's and without a limit.
+func (b *Box) Disk() *Disk { return b.disk }
 
 // orphaned ends a box whose launcher has ended without a word about it. The kernel kills pid 1 for that; this makes sure,
 // and waits for it.

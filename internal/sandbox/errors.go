@@ -28,7 +28,7 @@ func (e *SetupError) Unwrap() error { return e.Err }
 // Revision counts the languages that agents, launchers and keepers have spoken: every change of one of their messages adds
 // one. A launcher says it before anything else, and an agent has nothing to do with one that says another or none: a program
 // that was left over from another release.
-const Revision = 5
+const Revision = 6
 
 // StrangerError says that the program of the launcher does not speak as this one does.
 type StrangerError struct {

@@ -76,7 +76,7 @@ func (l *Launcher) configure(ctx context.Context) error {
 	}
 	err := l.process.conn.Send(&Request{Configure: &Configure{
 		State: c.State, View: c.View, Pool: c.Pool, Slots: c.Slots, UIDBase: c.UIDBase, Rootless: c.Rootless,
-		NoCgroups: c.NoCgroups, Switches: c.Switches, Agent: os.Getpid(), MountNS: own.Ino,
+		NoCgroups: c.NoCgroups, NoImages: c.NoImages, Switches: c.Switches, Agent: os.Getpid(), MountNS: own.Ino,
 	}})
 	if err != nil {
 		return fmt.Errorf("configure the launcher: %w", err)
@@ -119,7 +119,7 @@ func (l *Launcher) Make(ctx context.Context, o *Order) (*Box, error) {
 	if err != nil {
 		return nil, &SetupError{Err: err}
 	}
-	request.ID, b.folder = b.id, request.Folder
+	request.ID, b.folder, b.limit = b.id, request.Folder, o.Limits.Disk
 	if err := l.process.conn.Send(&Request{Make: request}, o.Keeper, o.Stdout, o.Stderr, guest); err != nil {
 		l.remove(b.id)
 		return nil, &SetupError{Err: errors.Join(ErrEnded, err)}
@@ -264,11 +264,7 @@ func (l *Launcher) hear(a *Answer, files []*os.File) []*os.File {
 	case a.Failed != "":
 		l.readied(errors.New(a.Failed))
 	case a.Made != nil:
-		if b := l.box(a.Made.ID); b != nil && b.pidfd == nil && (len(files) == 1 || len(files) == 2) {
-			b.pid, b.pidfd = a.Made.Pid, files[0]
-			if len(files) == 2 {
-				b.tree = files[1]
-			}
+		if b := l.box(a.Made.ID); b != nil && b.pidfd == nil && b.take(a.Made, files) {
 			files = nil
 			if err := l.deaths.add(b.pidfd, b.id); err != nil { // its end is known when the launcher says so
 				l.log(slog.LevelWarn, "the end of a sandbox is not watched", "error", err)

@@ -20,6 +20,7 @@ const (
 	LevelCgroupCPU        Level = "cgroup-cpu"
 	LevelCgroupPids       Level = "cgroup-pids"
 	LevelDiskWatch        Level = "disk-watch" // an attempt that writes more than its disk is ended soon after; the agent does it
+	LevelDiskImage        Level = "disk-image" // an attempt has a file system of the size of its disk, and cannot write more
 	LevelOverlay          Level = "overlay"    // inputs are layers over the one tree that all attempts share; else each has a copy
 )
 
@@ -28,7 +29,7 @@ func Levels() []Level {
 	return []Level{
 		LevelUserNamespace, LevelMappedUIDs, LevelPIDNamespace, LevelMountNamespace, LevelNetworkNamespace, LevelIPCNamespace,
 		LevelUTSNamespace, LevelHiddenProc, LevelSeccomp, LevelLandlock, LevelLandlockScopes, LevelCgroupMemory, LevelCgroupCPU,
-		LevelCgroupPids, LevelDiskWatch, LevelOverlay,
+		LevelCgroupPids, LevelDiskWatch, LevelDiskImage, LevelOverlay,
 	}
 }
 

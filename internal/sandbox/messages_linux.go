@@ -39,6 +39,7 @@ type Configure struct {
 	UIDBase   uint32
 	Rootless  bool
 	NoCgroups bool
+	NoImages  bool
 	Switches  Switches
 	Agent     int    // process id
 	MountNS   uint64 // the agent's, which is not the launcher's
@@ -69,7 +70,7 @@ type Answer struct {
 	Speaks  uint64   `json:",omitempty"` // Revision; the first, and only the first
 	Ready   *Report  `json:",omitempty"` // after Configure
 	Failed  string   `json:",omitempty"` // after Configure: no sandbox can be built, and the launcher ends
-	Made    *Made    `json:",omitempty"` // with a pidfd of pid 1, and where the order has layers, with the attempt's folder
+	Made    *Made    `json:",omitempty"` // with a pidfd of pid 1, and the other files that it names
 	Refused *Refused `json:",omitempty"`
 	Ended   *Ended   `json:",omitempty"`
 	Used    *Used    `json:",omitempty"`
@@ -78,8 +79,10 @@ type Answer struct {
 
 // Made says that a guest runs.
 type Made struct {
-	ID  uint64
-	Pid int
+	ID   uint64
+	Pid  int
+	Tree bool   `json:",omitempty"` // with the attempt's folder, because it is not what it was
+	Disk string `json:",omitempty"` // with the root of a file system that only the attempt writes, on this loop device
 }
 
 // Refused says that a sandbox was not made, and that nothing of it is alive.

@@ -66,6 +66,7 @@ type Config struct {
 	UIDBase   uint32 // as root: first of the host's ids, SlotIDs for each sandbox; 0 means DefaultUIDBase
 	Rootless  bool   // a single id even though this is root
 	NoCgroups bool   // use no control groups, even where they can be had
+	NoImages  bool   // make no disks of their own for attempts, even where they can be had
 	Log       *slog.Logger
 	Switches  Switches
 }
@@ -100,6 +101,7 @@ type Limits struct {
 	CPU    forge.MilliCPU
 	Pids   int
 	Shm    forge.Bytes // of /dev/shm; 0 means DefaultShm
+	Disk   forge.Bytes // of what is written below the folder; only where Box.Disk says so
 }
 
 // End is how a sandbox ended. It holds once nothing of it is alive.

@@ -158,7 +158,7 @@ func (a *app) options(log *slog.Logger) agent.Options {
 		Policy:  s.Policy.Local(),
 		Sandbox: agent.Sandbox{
 			Need: !s.Policy.AllowUnconfined, ReadOnly: s.Sandbox.ReadOnly, Toolchains: s.Sandbox.Toolchains,
-			Pool: s.Sandbox.Pool, UIDBase: s.Sandbox.UIDBase, Rootless: s.Sandbox.Rootless,
+			Pool: s.Sandbox.Pool, UIDBase: s.Sandbox.UIDBase, Rootless: s.Sandbox.Rootless, DiskImages: s.Sandbox.DiskImages,
 		},
 		Grace: s.ShutdownGrace, Version: a.env.Version, Log: log,
 	}

@@ -37,6 +37,9 @@ type Host interface {
 	MoveDeadline(deadline forge.Instant)
 	// Finished is told of the end of each step, before anybody else is, and says what the host knows of it.
 	Finished(step forge.StepResult) Finding
+	// Bounded reports whether the attempt cannot write more than its disk, so that nobody has to look. Finished says then when
+	// that was all used.
+	Bounded() bool
 	// Pid is the host's process: every process of the attempt descends from it.
 	Pid() int
 	// Files opens the attempt's folder with its inputs, as they were left. It is called after Wait has returned, and before
@@ -88,7 +91,11 @@ func Prepare(ctx context.Context, job Job) (executor.Workload, error) {
 		return nil, asSetup(err)
 	}
 	var err error
-	w.quota, err = newQuota(ctx, job.Order.Folder, w.host.Pid(), job.Order.Spec.Resources.Disk)
+	limit := job.Order.Spec.Resources.Disk
+	if w.host.Bounded() {
+		limit = 0
+	}
+	w.quota, err = newQuota(ctx, job.Order.Folder, w.host.Pid(), limit)
 	life, over := context.WithCancel(context.Background()) // that of the host
 	w.over = over
 	go w.bury()

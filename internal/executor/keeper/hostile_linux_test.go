@@ -31,6 +31,7 @@ func (i *impostor) Wait() Death {
 }
 func (i *impostor) Gone() <-chan struct{}             { return i.gone }
 func (i *impostor) Kill()                             { i.once.Do(func() { close(i.killed) }) }
+func (i *impostor) Bounded() bool                     { return false }
 func (i *impostor) Pid() int                          { return os.Getpid() }
 func (i *impostor) Files() (*os.Root, error)          { return os.OpenRoot(os.TempDir()) }
 func (i *impostor) Close() error                      { return nil }

@@ -12,9 +12,9 @@
 //
 // Secrets travel over the socket pair only, after the plan, and into variables or into files in memory.
 //
-// The agent's half also watches what the attempt writes, and ends it as DiskFull where that is more than the spec's disk. What
-// a step has removed counts while a descriptor holds it; what only a mapping holds is not seen, nor what lies deeper than
-// folder.Measure goes.
+// Where the host does not bound what the attempt writes, the agent's half watches that, and ends it as DiskFull where it is
+// more than the spec's disk. What a step has removed counts while a descriptor holds it; what only a mapping holds is not
+// seen, nor what lies deeper than folder.Measure goes.
 //
 // Goroutines: each workload has a pump, which alone calls its Output, a waiter for its host, an enforcer for kills that
 // are overdue, and a watch over its disk. All of them have ended when Done is closed. Those of Keep end with its process.

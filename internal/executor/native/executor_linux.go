@@ -49,7 +49,7 @@ func Open(ctx context.Context, cfg Config) (*Executor, error) {
 	}
 	launchers, err := openLaunchers(ctx, sandbox.Config{
 		State: cfg.State, Program: cfg.Program, View: view, Pool: cfg.Pool, Slots: cfg.Slots, UIDBase: cfg.UIDBase,
-		Rootless: cfg.Rootless, NoCgroups: cfg.NoCgroups, Log: cfg.Log,
+		Rootless: cfg.Rootless, NoCgroups: cfg.NoCgroups, NoImages: !cfg.DiskImages, Log: cfg.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ type host struct {
 	e       *Executor
 	attempt forge.AttemptID
 	box     *sandbox.Box
+	disk    *disk // nil where the keeper's watch is all that bounds what is written
 
 	mu   sync.Mutex
 	seen cgroup.Usage // at the end of the last step
@@ -32,7 +33,7 @@ func (e *Executor) open(ctx context.Context, order *executor.Order, ends keeper.
 	r := &order.Spec.Resources
 	o := &sandbox.Order{
 		Name: order.Context.Attempt.String(), Folder: order.Folder, Network: order.Spec.Network,
-		Limits: sandbox.Limits{Memory: r.Memory, CPU: r.CPU, Pids: int(order.Spec.Processes)},
+		Limits: sandbox.Limits{Memory: r.Memory, CPU: r.CPU, Pids: int(order.Spec.Processes), Disk: r.Disk},
 		Policy: order.Policy, Deadline: order.Deadline,
 		Keeper: ends.Agent, Stdout: ends.Stdout, Stderr: ends.Stderr, Need: needs(order), Layers: layers(order),
 	}
@@ -40,7 +41,7 @@ func (e *Executor) open(ctx context.Context, order *executor.Order, ends keeper.
 	if err != nil {
 		return nil, err
 	}
-	return &host{e: e, attempt: order.Context.Attempt, box: box}, nil
+	return &host{e: e, attempt: order.Context.Attempt, box: box, disk: watchDisk(box.Disk(), box.Dead())}, nil
 }
 
 // make makes a sandbox in which the order's inputs are layers, or copies where layers cannot be had: not on this machine,
@@ -54,10 +55,16 @@ func (e *Executor) make(ctx context.Context, order *executor.Order, o *sandbox.O
 		e.flat.Store(true)
 		e.cfg.Log.Warn("inputs are copied for each attempt from now on", "error", err)
 	}
+	if len(order.Inputs) > 0 && slices.Contains(o.Need, sandbox.LevelDiskImage) {
+		return nil, fmt.Errorf("the job insists on the wall %q, which a job has only with inputs that are layers", sandbox.LevelDiskImage)
+	}
 	if err := keeper.CopyInputs(ctx, order); err != nil {
 		return nil, err
 	}
 	o.Layers = nil
+	if len(order.Inputs) > 0 {
+		o.Limits.Disk = 0 // the copies are on the machine's
+	}
 	return e.launchers.make(ctx, o)
 }
 
@@ -83,6 +90,7 @@ func (h *host) Gone() <-chan struct{} { return h.box.Dead() }
 // Wait waits until its launcher has taken the sandbox apart.
 func (h *host) Wait() keeper.Death {
 	<-h.box.Done()
+	h.disk.wait()
 	end := h.box.End()
 	if end.Exit == 0 && end.Signal == 0 {
 		return keeper.Death{}
@@ -98,6 +106,9 @@ func (h *host) Wait() keeper.Death {
 
 // Kill kills pid 1, and with it everything.
 func (h *host) Kill() { h.box.Kill() }
+
+// Bounded reports whether the attempt has a disk of its own.
+func (h *host) Bounded() bool { return h.disk != nil }
 
 // Pid is pid 1.
 func (h *host) Pid() int { return h.box.Pid() }
@@ -116,6 +127,16 @@ const usageWithin = 2 * time.Second
 
 // Finished looks for what the kernel has refused the step.
 func (h *host) Finished(step forge.StepResult) keeper.Finding {
+	f := h.used()
+	if step.Class != forge.ExitCode && step.Class != forge.Signal {
+		f.Class, f.Limit, f.Peak = 0, 0, 0
+	}
+	h.disk.ended(step.Class, &f)
+	return f
+}
+
+// used looks for it in what the sandbox has used.
+func (h *host) used() keeper.Finding {
 	ctx, cancel := context.WithTimeout(context.Background(), usageWithin) // the pump has no context
 	defer cancel()
 	usage, err := h.box.Usage(ctx)
@@ -125,11 +146,7 @@ func (h *host) Finished(step forge.StepResult) keeper.Finding {
 		}
 		return keeper.Finding{}
 	}
-	f := h.finding(usage)
-	if step.Class != forge.ExitCode && step.Class != forge.Signal {
-		f.Class, f.Limit, f.Peak = 0, 0, 0
-	}
-	return f
+	return h.finding(usage)
 }
 
 // finding says what has been refused since the last call.

@@ -10,7 +10,8 @@
 //
 // The package refuses jobs that insist on a wall that this machine does not have, and never weakens one. It names an end
 // for what it was: a step that fails while the kernel kills for want of memory is OutOfMemory, one whose forks are
-// refused is PidsExhausted, both with limit and peak; where the step swallowed that, a notice says so.
+// refused is PidsExhausted, one whose disk is full is DiskFull, all with limit and peak; where the step swallowed that, a
+// notice says so.
 //
 // Every main, and every TestMain of tests that run attempts, calls Main before anything else.
 //
@@ -43,6 +44,7 @@ type Config struct {
 	UIDBase    uint32   // see sandbox.Config
 	Rootless   bool     // a single id even though this is root
 	NoCgroups  bool     // no control groups even where they can be had
+	DiskImages bool     // each attempt has a disk of its own, where that can be; else the keeper watches what it writes
 	Policy     forge.LocalPolicy
 	Log        *slog.Logger
 }

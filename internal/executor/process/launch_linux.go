@@ -121,5 +121,8 @@ func (s *supervisor) Files() (*os.Root, error) { return os.OpenRoot(s.folder) }
 // Close has nothing to give back.
 func (s *supervisor) Close() error { return nil }
 
+// Bounded says that only the keeper's watch bounds what is written.
+func (s *supervisor) Bounded() bool { return false }
+
 // Finished knows nothing besides.
 func (s *supervisor) Finished(forge.StepResult) keeper.Finding { return keeper.Finding{} }

@@ -31,6 +31,7 @@ type life struct {
 	Rootless bool
 	Pool     int
 	Name     string
+	Disk     forge.Bytes
 	Script   string        // of a sandbox; "" for none
 	Deadline time.Duration // from now, or 0 for an hour
 }
@@ -76,6 +77,7 @@ func (l *life) work(launcher *sandbox.Launcher) error {
 	box, err := launcher.Make(context.Background(), &sandbox.Order{
 		Name: l.Name, Folder: l.Folder, Network: forge.NetworkNone, Policy: quick(), Deadline: clock.Boot().Add(deadline),
 		Keeper: os.Stdin, Stdout: os.Stdout, Stderr: os.Stdout, Guest: guest,
+		Limits: sandbox.Limits{Disk: l.Disk},
 	})
 	if err != nil {
 		return err

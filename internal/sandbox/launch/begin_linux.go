@@ -113,9 +113,19 @@ func (l *launcher) configure() error {
 		l.tree, l.groups = cgroup.Open(cgroup.Config{State: l.cfg.State, Agent: l.cfg.Agent})
 		l.sweep()
 	}
+	l.tryDisks()
 	l.slots = newSlots(sandbox.Ranges(l.cfg.Slots, l.cfg.Pool))
 	l.setups, err = newSetups(&l.cfg)
 	return err
+}
+
+// tryDisks finds out whether attempts can have disks of their own, while the first sandbox is built.
+func (l *launcher) tryDisks() {
+	if l.cfg.Rootless || l.cfg.NoImages {
+		return
+	}
+	l.disks, l.diskErr = newDisks(l.cloner, l.cfg.Pool), make(chan error, 1)
+	go func() { l.diskErr <- l.disks.try(l.cfg.State) }()
 }
 
 // sweep removes control groups that earlier launchers left, and lets the kernel take a sandbox's memory before the launcher's.

@@ -12,6 +12,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/sandbox"
 	"github.com/forgeyard/forgeyard/internal/sandbox/cgroup"
+	"github.com/forgeyard/forgeyard/internal/sandbox/image"
 	"github.com/forgeyard/forgeyard/internal/sandbox/packet"
 	"github.com/forgeyard/forgeyard/internal/watchdog"
 )
@@ -46,7 +47,8 @@ type cell struct {
 
 	mu       sync.Mutex
 	child    child
-	tree     *os.File // the attempt's folder with its layers, for the agent; nil without layers
+	tree     *os.File     // the attempt's folder with its layers and on its disk, for the agent; nil without both
+	image    *image.Image // the attempt's disk, of which only Watch is open; nil without
 	killed   bool
 	deadline forge.Instant
 }

@@ -67,18 +67,24 @@ func (c *cell) kill() {
 	}
 }
 
-// surrender returns what the agent gets of a sandbox that runs, each once: the descriptor of pid 1, and the attempt's folder
-// if it has layers. The caller closes the files.
-func (c *cell) surrender() []*os.File {
+// surrender returns what the agent gets of a sandbox that runs, each once, and notes in what is said of it what there is: the
+// descriptor of pid 1, the attempt's folder if that is not what it was, and the root of its disk. The caller closes the files.
+func (c *cell) surrender(m *sandbox.Made) []*os.File {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var files []*os.File
-	for _, f := range []*os.File{c.child.pidfd, c.tree} {
-		if f != nil {
-			files = append(files, f)
-		}
+	if c.child.pidfd != nil {
+		files = append(files, c.child.pidfd)
 	}
-	c.child.pidfd, c.tree = nil, nil
+	if c.tree != nil {
+		m.Tree = true
+		files = append(files, c.tree)
+	}
+	if c.image != nil {
+		m.Disk = c.image.Device
+		files = append(files, c.image.Watch)
+	}
+	c.child.pidfd, c.tree, c.image = nil, nil, nil
 	return files
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/sandbox"
 	"github.com/forgeyard/forgeyard/internal/sandbox/cgroup"
+	"github.com/forgeyard/forgeyard/internal/sandbox/image"
 	"github.com/forgeyard/forgeyard/internal/sandbox/packet"
 	"github.com/forgeyard/forgeyard/internal/sandbox/view"
 )
@@ -144,21 +145,42 @@ func (c *cell) deliver(e *errand) error {
 	return c.say(&toInit{Order: o}, append([]*os.File{folder}, e.files...)...)
 }
 
-// shown is what pid 1 shows as the attempt's folder. Where that has layers, the agent gets its own copy.
+// shown is what pid 1 shows as the attempt's folder. Where that has layers, or a disk of its own, the agent gets its own copy.
 func (c *cell) shown(e *errand) (*os.File, error) {
-	folder, err := c.folder(e.Folder, e.Layers)
-	if err != nil || len(e.Layers) == 0 {
-		return folder, err
-	}
-	inside, outside, err := c.layered(folder, e.Folder, e.Layers)
-	_ = folder.Close()
+	disk, err := c.disk(e)
 	if err != nil {
 		return nil, err
 	}
+	if disk == nil && len(e.Layers) == 0 {
+		return c.folder(e.Folder, nil)
+	}
+	inside, outside, err := c.built(e, disk)
+	if disk != nil {
+		_ = disk.Mount.Close() // what was made of it has its own
+	}
+	if err != nil {
+		if disk != nil {
+			_ = disk.Watch.Close()
+		}
+		return nil, err
+	}
 	c.mu.Lock()
-	c.tree = outside
+	c.tree, c.image = outside, disk
 	c.mu.Unlock()
 	return inside, nil
+}
+
+// built builds the attempt's folder from what it has.
+func (c *cell) built(e *errand, disk *image.Image) (inside, outside *os.File, err error) {
+	if disk != nil {
+		return c.onDisk(disk, e.Folder, e.Layers)
+	}
+	folder, err := c.folder(e.Folder, e.Layers)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = folder.Close() }()
+	return c.layered(folder, e.Folder, e.Layers)
 }
 
 // say says something to pid 1.

@@ -27,18 +27,36 @@ func (c *cell) folder(path string, layers []sandbox.Layer) (*os.File, error) {
 		return nil, err
 	}
 	defer func() { _ = open.Close() }()
-	at := int(open.Fd())
+	if err := c.furnish(open, layers); err != nil {
+		return nil, err
+	}
+	return c.shifted(open, path)
+}
+
+// furnish makes in an attempt's folder what it has to have.
+func (c *cell) furnish(folder *os.File, layers []sandbox.Layer) error {
+	at := int(folder.Fd())
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
-		return nil, err
+		return err
 	}
 	for _, name := range []string{"home", "tmp"} {
 		if err := c.add(at, name, 0o700, st.Uid, st.Gid); err != nil {
-			return nil, fmt.Errorf("make %s/%s: %w", path, name, err)
+			return fmt.Errorf("make %s/%s: %w", folder.Name(), name, err)
 		}
 	}
 	if err := c.places(at, layers, st.Uid, st.Gid); err != nil {
-		return nil, fmt.Errorf("layers of %s: %w", path, err)
+		return fmt.Errorf("layers of %s: %w", folder.Name(), err)
+	}
+	return nil
+}
+
+// shifted makes a mount of an attempt's folder, in which its owner appears as the step. path leads to it.
+func (c *cell) shifted(folder *os.File, path string) (*os.File, error) {
+	at := int(folder.Fd())
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return nil, err
 	}
 	tree, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {

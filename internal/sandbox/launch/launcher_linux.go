@@ -32,7 +32,9 @@ type launcher struct {
 	gid     uint32
 	tree    *cgroup.Tree // nil where there are none
 	groups  cgroup.Report
-	report  sandbox.Report
+	report  sandbox.Report // also read by cells that have an order, when it does not change any more
+	disks   *disks         // nil where there can be none
+	diskErr chan error     // takes one value, when disks is not nil: whether there can be some
 
 	setups   *setups
 	slots    *slots
@@ -176,14 +178,16 @@ func later(p forge.LeasePolicy) forge.LeasePolicy {
 // runs is told that a cell's guest runs.
 func (l *launcher) runs(c *cell) {
 	c.made = true
-	l.out.put(sandbox.Answer{Made: &sandbox.Made{ID: c.errand.ID, Pid: c.pid()}}, c.surrender())
+	made := &sandbox.Made{ID: c.errand.ID, Pid: c.pid()}
+	files := c.surrender(made)
+	l.out.put(sandbox.Answer{Made: made}, files)
 }
 
 // over is told that nothing of a cell is alive.
 func (l *launcher) over(c *cell, o *outcome) {
 	delete(l.cells, c)
 	l.slots.free(c.slot)
-	packet.CloseFiles(c.surrender())
+	packet.CloseFiles(c.surrender(&sandbox.Made{}))
 	switch {
 	case c.errand != nil:
 		delete(l.boxes, c.errand.ID)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/forgeyard/forgeyard/internal/sandbox"
+	"github.com/forgeyard/forgeyard/internal/sandbox/image"
 	"github.com/forgeyard/forgeyard/internal/sandbox/view"
 )
 
@@ -41,8 +42,48 @@ func (c *cell) layered(folder *os.File, at string, layers []sandbox.Layer) (insi
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, detach(folder)) }()
-	if err := c.stack(folder, place, layers); err != nil {
+	return c.copies(folder, place, layers)
+}
+
+// onDisk does the same with a folder that is a file system of its own: it is attached over the attempt's folder, what is in
+// that is made again in it, and over it comes the mount that folder makes of others.
+func (c *cell) onDisk(disk *image.Image, at string, layers []sandbox.Layer) (inside, outside *os.File, err error) {
+	if err := c.l.aloneWithMounts(); err != nil {
 		return nil, nil, err
+	}
+	place, err := openFolder(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = place.Close() }()
+	if err := mirror(place, disk.Mount); err != nil {
+		return nil, nil, fmt.Errorf("what is in %s: %w", at, err)
+	}
+	if err := c.furnish(disk.Mount, layers); err != nil {
+		return nil, nil, err
+	}
+	if err := moveMount(disk.Mount, place); err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, detach(disk.Mount)) }() // with what is on it
+	folder, err := c.shifted(disk.Mount, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = folder.Close() }()
+	if err := moveMount(folder, disk.Mount); err != nil {
+		return nil, nil, err
+	}
+	return c.copies(folder, disk.Mount, layers)
+}
+
+// copies puts layers over an attached folder, and returns what that is, twice. plain is the folder without ids that are
+// others.
+func (c *cell) copies(folder, plain *os.File, layers []sandbox.Layer) (inside, outside *os.File, err error) {
+	if len(layers) > 0 {
+		if err := c.stack(folder, plain, layers); err != nil {
+			return nil, nil, err
+		}
 	}
 	if inside, err = cloneTree(folder, 0); err != nil {
 		return nil, nil, err
@@ -66,7 +107,7 @@ func (l *launcher) aloneWithMounts() error {
 	return nil
 }
 
-// stack attaches the layers, and covers the place where they are kept. plain is the folder without ids that are others.
+// stack attaches the layers, and covers the place where they are kept.
 func (c *cell) stack(folder, plain *os.File, layers []sandbox.Layer) error {
 	for i := range layers {
 		if err := c.layer(folder, plain, i, &layers[i]); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/sandbox"
 	"github.com/forgeyard/forgeyard/internal/sandbox/cgroup"
 	"github.com/forgeyard/forgeyard/internal/sandbox/confine"
+	"github.com/forgeyard/forgeyard/internal/sandbox/image"
 )
 
 // namespaceLevels are given wherever a sandbox can be built at all.
@@ -46,12 +47,34 @@ func (l *launcher) levels(c *cell, hidden bool) sandbox.Report {
 		add(g.level, g.grant.Given, g.grant.Why, g.grant.Mend)
 	}
 	add(sandbox.LevelDiskWatch, true, "", "")
+	l.addDisks(add)
 	if err := c.tryLayers(); err != nil {
 		add(sandbox.LevelOverlay, false, err.Error(), "keep the state folder on ext4, xfs, btrfs or tmpfs, and use Linux 5.19 or later")
 	} else {
 		add(sandbox.LevelOverlay, true, "", "")
 	}
 	return r
+}
+
+// addDisks says whether attempts have disks of their own.
+func (l *launcher) addDisks(add func(level sandbox.Level, given bool, why, mend string)) {
+	switch {
+	case l.cfg.NoImages:
+		add(sandbox.LevelDiskImage, false, "the configuration wants none", "set sandbox.disk_images in the agent's configuration")
+	case l.disks == nil:
+		add(sandbox.LevelDiskImage, false, "only root can mount them, and sandboxes have the agent's single id", "run the agent as root")
+	default:
+		err := <-l.diskErr
+		mend := "have loop devices and ext4 in the kernel, and the state folder on ext4, xfs, btrfs or tmpfs"
+		if errors.Is(err, image.ErrNoProgram) {
+			mend = "install e2fsprogs"
+		}
+		if err != nil {
+			add(sandbox.LevelDiskImage, false, err.Error(), mend)
+			return
+		}
+		add(sandbox.LevelDiskImage, true, "", "")
+	}
 }
 
 // tryLayers puts a layer over an empty folder beside the launcher's records, as for an attempt.

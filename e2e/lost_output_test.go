@@ -24,7 +24,7 @@ func (s *story) damage(store string, ref digest.Ref) {
 
 // TestAnOutputThatTheDaemonHasLostComesOnceMore: what a job leaves is what an earlier one has left, so nothing of it is
 // uploaded; but the daemon's copy is damaged, which it finds when the completion comes. The job succeeds all the same, in its one
-// attempt and without running again: from the agent's cache, and where that is damaged too, from the job's files. Rows 07-A22, 07-I20.
+// attempt and without running again: from the agent's cache, and where that is damaged too, from the job's files. Rows 07-T264, 07-I17.
 func TestAnOutputThatTheDaemonHasLostComesOnceMore(t *testing.T) {
 	s := newStory(t)
 	agent := s.agent("one", 1, "")

@@ -99,7 +99,7 @@ func (y *yard) completions(c forge.AttemptContext) (all []*forge.Completion) {
 	return all
 }
 
-// TestAnAgentBringsAnOutputAgainThatWasLostBeforeItsCompletion: rows 07-A22, 07-A23. The same completion is asked once more.
+// TestAnAgentBringsAnOutputAgainThatWasLostBeforeItsCompletion: rows 07-T264, 07-I17. The same completion is asked once more.
 func TestAnAgentBringsAnOutputAgainThatWasLostBeforeItsCompletion(t *testing.T) {
 	for name, alsoHere := range map[string]bool{"from its cache": false, "from the job's files": true} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
@@ -146,6 +147,31 @@ func TestAnUploadWaitsForADiskThatIsFull(t *testing.T) {
 				t.Errorf("%d bytes were sent again", again)
 			}
 		})
+	})
+}
+
+// A disk that has filled up since it was last looked at is full for the note of whose an object is as for the object.
+func TestAnUploadThatBeginsOnAFullDiskIsToldSo(t *testing.T) {
+	castest.OnSmallDisk(t, 8<<20, func(t *testing.T, dir string) {
+		rows, err := store.Open(t.Context(), t.TempDir(), store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{t: t, dir: filepath.Join(dir, "cas"), rows: rows}
+		w.open()
+		defer func() { w.must(errors.Join(w.Objects.Close(), rows.Close())) }()
+		put(t, w.Project("app"), castest.Bytes(1, 1000))
+		ballast := filepath.Join(dir, "ballast")
+		if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("the disk is not full: %v", err)
+		}
+		large := castest.Bytes(2, 3<<20)
+		if _, err := w.Project("app").Part(t.Context(), digest.RefOf(large), nil); !errors.Is(err, cas.ErrFull) {
+			t.Errorf("%v", err)
+		}
+		if left, err := os.ReadDir(filepath.Join(w.dir, "owners")); err != nil || len(left) > 0 {
+			t.Errorf("%v, %v is left", err, left)
+		}
 	})
 }
 

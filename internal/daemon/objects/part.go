@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/cas/disk"
 	"github.com/forgeyard/forgeyard/internal/cas/remote"
 	"github.com/forgeyard/forgeyard/internal/digest"
@@ -80,10 +82,15 @@ func (o *Objects) ownerFile(ref digest.Ref) string {
 
 // own notes whose the pieces of an object are, before the first is written. Where the note is lost, the pieces are nobody's.
 func (o *Objects) own(ref digest.Ref, project forge.ProjectName) error {
-	if err := os.WriteFile(o.ownerFile(ref), []byte(project), 0o600); err != nil {
-		return fmt.Errorf("note whose object arrives: %w", err)
+	err := os.WriteFile(o.ownerFile(ref), []byte(project), 0o600)
+	if err == nil {
+		return nil
 	}
-	return nil
+	o.disown(ref) // it may be half of a name
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = fmt.Errorf("%w: %w", cas.ErrFull, err)
+	}
+	return fmt.Errorf("note whose object arrives: %w", err)
 }
 
 func (o *Objects) owns(ref digest.Ref, project forge.ProjectName) bool {

@@ -143,6 +143,8 @@ func (a *app) advice(p *api.Problem) (code int, next string) {
 		return program.CodeInfrastructure, fmt.Sprintf("Is %s the daemon's address, and does it run? Check: forgeyard transport doctor", a.serverName())
 	case api.CodeUnavailable, api.CodeInternal, api.CodeUnknownOutcome:
 		return program.CodeInfrastructure, "Check the daemon: forgeyard transport doctor"
+	case api.CodeNoRoom:
+		return program.CodeInfrastructure, "See how much there is: forgeyard cas stat"
 	case api.CodeAmbiguous:
 		return program.CodeUsage, "Write more of the id."
 	case api.CodeNotFound:

@@ -41,6 +41,7 @@ func TestProblemsSayWhatAndWhatNext(t *testing.T) {
 		api.CodeConflict:        {1, "the detail"},
 		api.CodeInvalid:         {64, "the detail"},
 		api.CodeInternal:        {3, "forgeyard transport doctor"},
+		api.CodeNoRoom:          {3, "forgeyard cas stat"},
 	} {
 		f := newFake(t)
 		f.on("GET /runs/{id}", func(*http.Request) any { return api.NewProblem(code, "the detail") })

@@ -74,8 +74,8 @@ workspace_retention: 0s
 policy: {allow_host_network: true, allow_unconfined: true}
 reserve: {disk: 0B}
 log: {level: debug, format: json}
-sandbox: {pool: 1, read_only: [%s]}
-`, a.Folder, a.Endpoint, slots, quoted(a.fleet.Shows))
+sandbox: {pool: %d, read_only: [%s]}
+`, a.Folder, a.Endpoint, slots, readySandboxes, quoted(a.fleet.Shows))
 	return os.WriteFile(a.configFile(), []byte(text), 0o600)
 }
 

@@ -40,7 +40,7 @@ func (a *Agent) status() admin.Status {
 	s := admin.Status{
 		Runner: a.Runner().String(), Session: a.session.String(), StateFolder: a.folder.ID().String(), Starts: a.folder.Starts(),
 		Version: a.cfg.Version, State: a.core.State().String(), Stopping: a.stopping, Attempts: []admin.Attempt{},
-		Total: admin.AmountsOf(summary.Total), Free: admin.AmountsOf(summary.Free), Pressure: summary.Pressure.String(),
+		Total: admin.AmountsOf(summary.Total), Active: admin.AmountsOf(summary.Active), Free: admin.AmountsOf(summary.Free), Pressure: summary.Pressure.String(),
 		Certificate: a.who().Leaf().NotAfter,
 	}
 	for _, q := range a.folder.Quarantined() {

@@ -59,6 +59,7 @@ type Status struct {
 	Attempts    []Attempt  `json:"attempts"`
 	InUse       InUse      `json:"in_use"`
 	Total       Amounts    `json:"total"`
+	Active      Amounts    `json:"active"` // reserved for the attempts
 	Free        Amounts    `json:"free"`
 	Pressure    string     `json:"pressure"`
 	Certificate time.Time  `json:"certificate_expires"`

@@ -65,6 +65,7 @@ func TestEverythingThatIsAskedIsAnswered(t *testing.T) {
 		status: admin.Status{
 			Runner: "R", State: "online", Starts: 7, Connection: admin.Connection{Endpoint: "h:1", Since: time.Unix(1, 0).UTC(), Sequence: 2},
 			Attempts: []admin.Attempt{{ID: "A", State: "running", LeaseFor: 61.5, LogNext: 9}},
+			Active:   admin.AmountsOf(forge.Resources{CPU: 500, Slots: 2}),
 			InUse:    admin.InUse{Objects: 1, Trees: 2, Workspaces: 3},
 			Free:     admin.AmountsOf(forge.Resources{CPU: 1500, Memory: forge.GiB, Slots: 1}),
 		},

@@ -75,6 +75,7 @@ type stage struct {
 	base   string // of its folder; empty: that of temporary files
 	within time.Duration
 	daemon []string // of the daemon's environment
+	disks  disks
 }
 
 // newStory starts a daemon. Whatever the story leaves behind is ended after it; a process that was left is a failure.
@@ -105,10 +106,12 @@ func newStoryOn(t *testing.T, on stage) *story {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
+		on.disks.unmount(t, f.Folder)
 		if err := os.RemoveAll(folder); err != nil {
 			t.Error(err)
 		}
 	})
+	on.disks.mount(t, f.Folder)
 	s.must(f.Daemon.StartWith(ctx, on.daemon...))
 	s.client, err = f.Daemon.Client()
 	s.must(err)

@@ -204,11 +204,13 @@ func (s *story) counted(name string, slots int, env ...string) (*fleet.Agent, *f
 	return a, road
 }
 
-// figure returns a figure of a program.
-func (s *story) figure(of interface {
+// figured is a program that counts.
+type figured interface {
 	Figures(ctx context.Context) (fleet.Figures, error)
-}, name string,
-) int64 {
+}
+
+// figure returns a figure of a program.
+func (s *story) figure(of figured, name string) int64 {
 	s.t.Helper()
 	all, err := of.Figures(s.ctx)
 	s.must(err)
@@ -282,10 +284,7 @@ func TestACancelIsNotHeldUpByATransfer(t *testing.T) {
 	}
 	s.must(road.Set(relay.Settings{Rate: 256 << 10})) // the transfer is one of minutes
 	s.must(writeFile(s.path("go")))
-	s.must(fleet.Await(s.ctx, "the transfer to be under way", func() (bool, error) {
-		figures, err := agent.Figures(s.ctx)
-		return figures["forgeyard_agent_object_sent_bytes_total"] >= 1<<20, err
-	}))
+	s.beyond(agent, "forgeyard_agent_object_sent_bytes_total", 128<<10)
 	for _, c := range []struct {
 		run *api.Run
 		job string

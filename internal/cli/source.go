@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -28,6 +29,7 @@ const defaultOutput = "output"
 type sourceFlags struct {
 	dir     string
 	mode    string
+	git     bool
 	outputs []string
 	into    string
 }
@@ -35,6 +37,7 @@ type sourceFlags struct {
 func (s *sourceFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&s.dir, "source", "", "what the job starts from: a folder, or the git repository that it is in; or none (default: the repository around the working directory)")
 	f.StringVar(&s.mode, "source-mode", "cow", "what the job may do with its source: cow (write into a copy of its own) or ro")
+	f.BoolVar(&s.git, "source-git", true, "give the job a clean repository of the commit, with the tags that name it or one before it")
 	f.StringArrayVar(&s.outputs, "output-files", nil, "files to keep, as NAME=PATTERN[,PATTERN…] or PATTERN, below the source; repeatable")
 	f.StringVar(&s.into, "download", "", "folder that gets what the job kept, each output in a folder of its name")
 }
@@ -86,9 +89,21 @@ func (a *app) bring(ctx context.Context, client *api.Client, request *api.RunReq
 			return nil
 		}
 	}
-	taken, err := snapshot.Take(ctx, snapshot.Options{Dir: dir, Index: a.sourceIndex(dir)}, client.Objects(forge.ProjectName(request.Project)))
+	objects := client.Objects(forge.ProjectName(request.Project))
+	options := snapshot.Options{Dir: dir, Index: a.sourceIndex(dir), Git: s.git}
+	taken, err := snapshot.Take(ctx, options, objects)
+	if errors.Is(err, git.ErrNone) || errors.Is(err, git.ErrNoCommit) {
+		options.Git = false // there is nothing that could come along
+		taken, err = snapshot.Take(ctx, options, objects)
+	}
 	if err != nil {
 		return a.sourceFailed(err)
+	}
+	source := taken.Tree
+	if taken.Repository != nil {
+		if source, err = cas.Join(ctx, objects, cas.Part{Tree: source}, cas.Part{Path: ".git", Tree: *taken.Repository}); err != nil {
+			return err
+		}
 	}
 	for _, w := range taken.Warnings.Named {
 		a.note("left out: %s", console.Plain(w.String()))
@@ -99,7 +114,7 @@ func (a *app) bring(ctx context.Context, client *api.Client, request *api.RunReq
 	for i := range request.Jobs {
 		spec := &request.Jobs[i].Spec
 		spec.Inputs = append(spec.Inputs, api.Input{Mount: forge.SourceDir, Mode: s.mode, Tree: api.Tree{
-			Root: taken.Tree.Root.String(), Files: taken.Tree.Files, Bytes: api.Size(taken.Tree.Bytes), Depth: taken.Tree.Depth,
+			Root: source.Root.String(), Files: source.Files, Bytes: api.Size(source.Bytes), Depth: source.Depth,
 		}})
 		for k := range spec.Steps {
 			if spec.Steps[k].Dir == "" && taken.Within != "" {

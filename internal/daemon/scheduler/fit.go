@@ -51,13 +51,14 @@ func (r *runner) unsuited(j *job, yield func(forge.Miss) bool) bool {
 // unknown reports whether the runner has never said what it can do: it was made and did not come yet.
 func (r *runner) unknown() bool { return !r.Connected && r.caps.SchemaVersion == 0 }
 
-// unavailable yields what keeps the runner from any job.
+// unavailable yields what keeps the runner from any job. A want of processor time does not: there work is slow and nothing
+// breaks, so it only makes the runner the last choice. Else one busy neighbour would stop every job of a small fleet.
 func (r *runner) unavailable(yield func(forge.Miss) bool) bool {
 	return (r.Connected || yield(forge.Miss{Kind: forge.MissDisconnected})) &&
 		(!r.Disabled || yield(forge.Miss{Kind: forge.MissDisabled})) &&
 		(!r.Draining || yield(forge.Miss{Kind: forge.MissDraining})) &&
 		(r.Health < forge.Unhealthy || yield(forge.Miss{Kind: forge.MissUnhealthy})) &&
-		(r.Summary.Pressure.Normal() || yield(forge.Miss{Kind: forge.MissPressure, Got: r.Summary.Pressure.String()}))
+		(r.Summary.Pressure.Normal() || r.Summary.Pressure == forge.PressureCPU || yield(forge.Miss{Kind: forge.MissPressure, Got: r.Summary.Pressure.String()}))
 }
 
 // busy yields what the job would find in an empty runner and does not find in this one. What not even an empty one has

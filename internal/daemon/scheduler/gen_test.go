@@ -124,7 +124,7 @@ func anyRunner(t *rapid.T, n int) scheduler.Runner {
 	r.Reserved = usually(t, "reserve", box(0), box(1))
 	r.Disabled, r.Draining, r.Connected = rarely(t, "disabled"), rarely(t, "draining"), !rarely(t, "away")
 	r.Health = usually(t, "health", forge.Healthy, 0, forge.Degraded, forge.Unhealthy)
-	r.Summary.Pressure = usually(t, "pressure", forge.PressureNormal, 0, forge.PressureMemory)
+	r.Summary.Pressure = usually(t, "pressure", forge.PressureNormal, 0, forge.PressureMemory, forge.PressureCPU)
 	r.Warm = few(t, "warm", digest.Of([]byte("x")), digest.Of([]byte("y")))
 	for range one(t, "open", 0, 0, 1, 2, 3) {
 		r.Open = append(r.Open, scheduler.Open{

@@ -117,7 +117,13 @@ func TestAHealthyWarmAndIdleRunnerIsPreferredInThisOrder(t *testing.T) {
 			b.Warm = []digest.Digest{digest.Of([]byte("other")), tree}
 			b.Capabilities.Devices = []forge.DeviceCount{{Kind: "gpu", Count: 1}}
 		}},
-		{"healthy", func(w, _ *scheduler.Runner) { w.Health, w.Warm = forge.Degraded, []digest.Digest{tree} }},
+		{"with processor time to spare", func(w, b *scheduler.Runner) {
+			w.Summary.Pressure, w.Warm = forge.PressureCPU, []digest.Digest{tree}
+		}},
+		{"healthy", func(w, b *scheduler.Runner) {
+			b.Summary.Pressure = forge.PressureCPU
+			w.Health, w.Warm = forge.Degraded, []digest.Digest{tree}
+		}},
 	} {
 		worse, better := newRunner(2, 4), newRunner(3, 4)
 		if test.what == "lower id" {

@@ -61,7 +61,7 @@ func size(r *scheduler.Runner) forge.Resources { return r.Capabilities.Resources
 // suits reports whether the runner may take the job when it is empty.
 func suits(r *scheduler.Runner, j *scheduler.Job) bool {
 	need := j.Need.Constraints
-	available := r.Connected && !r.Disabled && !r.Draining && r.Health != forge.Unhealthy && r.Summary.Pressure <= forge.PressureNormal
+	available := r.Connected && !r.Disabled && !r.Draining && r.Health != forge.Unhealthy && r.Summary.Pressure <= forge.PressureCPU
 	labels := slices.Concat(r.Labels, r.Capabilities.Labels)
 	for _, label := range need.Labels {
 		available = available && slices.Contains(labels, label)

@@ -29,6 +29,7 @@ func (j *job) best() *runner {
 // rank says how good a runner is for a job; less is better, and what stands first counts most.
 type rank struct {
 	degraded bool   // healthy runners first
+	pressed  bool   // those with processor time to spare first
 	cold     int    // input trees and toolchains that it would have to fetch
 	spare    int    // devices that would stand idle beside the job: leave those to jobs that want them
 	load     uint64 // of the runner with the job on it, so that jobs spread
@@ -37,6 +38,7 @@ type rank struct {
 func (r *runner) rank(j *job) rank {
 	return rank{
 		degraded: r.Health == forge.Degraded,
+		pressed:  r.Summary.Pressure == forge.PressureCPU,
 		cold:     len(j.Inputs) + len(j.Need.Constraints.Toolchains) - r.warmth(j),
 		spare:    r.spare(j),
 		load:     share(r.caps.Resources.Without(r.free.Without(j.Need.Resources)), r.caps.Resources),
@@ -45,7 +47,7 @@ func (r *runner) rank(j *job) rank {
 
 func (a rank) compare(b rank) int {
 	return cmp.Or(
-		compareBools(a.degraded, b.degraded), cmp.Compare(a.cold, b.cold), cmp.Compare(a.spare, b.spare),
+		compareBools(a.degraded, b.degraded), compareBools(a.pressed, b.pressed), cmp.Compare(a.cold, b.cold), cmp.Compare(a.spare, b.spare),
 		cmp.Compare(a.load, b.load),
 	)
 }

@@ -179,6 +179,47 @@ func TestCopyIsLeftToWhoeverKnowsABetterWay(t *testing.T) {
 	}
 }
 
+// plain is a reader that counts how often its bytes are taken without a check.
+type plain struct {
+	io.ReadCloser
+	bytes []byte
+	taken *atomic.Int32
+}
+
+var errPlain = errors.New("they were others")
+
+func (p plain) Plain() io.Reader { p.taken.Add(1); return bytes.NewReader(p.bytes) }
+func (p plain) Wrong() error     { return errPlain }
+
+// plainSource has one object, or says so.
+type plainSource struct {
+	bytes []byte
+	taken atomic.Int32
+}
+
+func (s *plainSource) Open(_ context.Context, ref digest.Ref) (io.ReadCloser, error) {
+	return plain{cas.Check(ref, io.NopCloser(bytes.NewReader(s.bytes)), "here"), s.bytes, &s.taken}, nil
+}
+
+func TestWhatIsHashedAnywayIsTakenPlainAndItsSourceSaysWhenItIsWrong(t *testing.T) {
+	data := castest.Bytes(1, 100)
+	ref := digest.RefOf(data)
+	src, m := &plainSource{bytes: data}, castest.NewMemory()
+	if err := cas.CopyToHasher(t.Context(), m.Put, src, ref); err != nil || src.taken.Load() != 1 {
+		t.Errorf("%v, taken plain %d times", err, src.taken.Load())
+	}
+	castest.Holds(t, m, ref, data)
+	wrong := &plainSource{bytes: castest.Bytes(2, 100)}
+	if err := cas.CopyToHasher(t.Context(), castest.NewMemory().Put, wrong, ref); !errors.Is(err, errPlain) {
+		t.Errorf("%v", err)
+	}
+	other := &cas.MismatchError{Ref: digest.RefOf(nil)} // about another object: no word of this one
+	put := func(context.Context, digest.Ref, io.Reader) error { return other }
+	if err := cas.CopyToHasher(t.Context(), put, src, ref); !errors.Is(err, other) {
+		t.Errorf("%v", err)
+	}
+}
+
 // lying returns a tree one of whose folders is not what the tree says of it.
 func lying(t *testing.T, m *castest.Memory, change func(e *tree.Entry)) forge.TreeRef {
 	t.Helper()

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/snapshot"
 )
 
@@ -34,6 +36,43 @@ func TestAFileThatChangesBeforeItIsSentIsCapturedAgain(t *testing.T) {
 		if want := take(t, snapshot.Options{Dir: dir}, nil); got.Tree != want.Tree {
 			t.Errorf("%s: %v, want %v", name, paths(t, m, got.Tree), want.Tree)
 		}
+	}
+}
+
+// hasher is a store that hashes what it takes, as those on a disk do, and so reads files without a check before its own.
+type hasher struct{ *memory }
+
+func (h hasher) CopyFrom(ctx context.Context, src cas.Source, refs []digest.Ref) error {
+	missing, err := h.Missing(ctx, refs)
+	for _, ref := range missing {
+		err = errors.Join(err, cas.CopyToHasher(ctx, h.Put, src, ref))
+	}
+	return err
+}
+
+func TestAFileThatChangesBeforeAStoreHashesItIsCapturedAgain(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"content": "printf 222 > d/f", "shorter": "printf 2 > d/f", "nothing": ": > d/f", "gone": "rm d/f", "with another": "printf 2 > d/f; printf h > d/h",
+	} {
+		dir, m := folder(t, "mkdir d; printf 111 > d/f; printf g > d/g"), newMemory()
+		var once sync.Once
+		m.before = func() { once.Do(func() { sh(t, dir, script) }) }
+		got, err := snapshot.Take(t.Context(), snapshot.Options{Dir: dir}, hasher{m})
+		if want := take(t, snapshot.Options{Dir: dir}, nil); err != nil || got.Tree != want.Tree {
+			t.Errorf("%s: %v, %v, want %v", name, got.Tree, err, want.Tree)
+		}
+	}
+}
+
+// What is appended while a file is sent is of the next capture.
+func TestAFileThatGrowsBeforeItIsSentIsTheObjectThatItWas(t *testing.T) {
+	t.Parallel()
+	dir, m := folder(t, "printf 111 > f"), newMemory()
+	m.before = func() { sh(t, dir, "printf 2 >> f") }
+	got, err := snapshot.Take(t.Context(), snapshot.Options{Dir: dir}, hasher{m})
+	if err != nil || paths(t, m, got.Tree)["f"] != "111" {
+		t.Errorf("%v, %v", paths(t, m, got.Tree), err)
 	}
 }
 

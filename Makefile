@@ -10,7 +10,7 @@ CHAOS      = 20
 FUZZTIME   = 2s
 FUZZBUDGET = 180
 
-.PHONY: help check fmt-check vet staticcheck cross build test attack fmt fuzz sim mutants chaos bench nightly guest race
+.PHONY: help check fmt-check vet staticcheck cross build test attack fmt fuzz sim mutants chaos bench nightly guest haul race
 
 help:
 	@echo 'make check    formatting, vet, staticcheck, other systems, build, tests'
@@ -24,6 +24,7 @@ help:
 	@echo 'make bench    every figure of speed, five times, each beside its limit'
 	@echo 'make mutants  every mutant must be caught by the simulation'
 	@echo 'make guest    control groups of version 2, in a virtual machine'
+	@echo 'make haul     50,000 files and a GiB over a road that is cut'
 	@echo 'make nightly  what takes too long for each commit'
 
 check: fmt-check vet staticcheck cross build test attack
@@ -85,11 +86,16 @@ nightly:
 	$(MAKE) chaos CHAOS=200
 	.ci/fuzz all 60s 28800
 	$(MAKE) guest
+	$(MAKE) haul
 	$(MAKE) race
 
 # Needs qemu-system-x86_64 and a kernel in /boot; says what is missing, and is skipped.
 guest:
 	FORGEYARD_NIGHTLY=1 $(GO) test -count=1 -v -run VirtualMachine ./internal/sandbox/cgroup
+
+# Takes 10 GiB of memory where there are as many, else of the disk.
+haul:
+	FORGEYARD_NIGHTLY=1 $(GO) test -count=1 -v -timeout 30m -run LargeJobsFiles ./e2e
 
 # The race detector needs cgo and a C compiler.
 race:

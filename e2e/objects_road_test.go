@@ -126,7 +126,7 @@ func (h haul) source(s *story) source {
 	s.t.Helper()
 	files := map[string]string{}
 	for i := range h.files {
-		files[fmt.Sprintf("d%d/f%d", i%(h.files/50), i)] = string(castest.Bytes(uint64(i), i*7919%8192))
+		files[fmt.Sprintf("d%d/f%d", i%(h.files/50), i)] = fmt.Sprintf("%d\n%s", i, castest.Bytes(uint64(i), i*7919%8192))
 	}
 	sum, names := sha256.New(), &strings.Builder{}
 	for _, path := range slices.Sorted(maps.Keys(files)) {

@@ -271,7 +271,7 @@ func (y *yard) looksWhileOneIsAtWork() {
 	y.file(y.path("up"))
 	signs := map[string]string{
 		"its workspace": "/work/" + a.ID, "its log": "/spool/" + a.ID, "its record": "/journal/" + a.ID, "its process": "process ",
-		"that it is held": "holds attempt " + a.ID, "its source": "Trees:1", "its room": "has reserved {", "its room at the daemon": " 3 slots, and 4 would be",
+		"that it is held": "holds attempt " + a.ID, "its source": "Trees:1", "its room": "has reserved {", "its room at the daemon": "by its daemon there are free of",
 	}
 	if y.hasGroups() {
 		signs["its group"] = "control group "

@@ -21,6 +21,8 @@ type observedJob struct {
 	cancelled bool          // a user asked for its end
 	cancelAt  forge.Instant // when the daemon had said that it knew
 	attempts  []observedAttempt
+	artifacts []observedArtifact
+	sum       string // of its source
 }
 
 // observedAttempt is one try.
@@ -82,6 +84,7 @@ func checkJob(j observedJob) []violation {
 		report("I03", "it succeeded and no attempt's result was recorded")
 	}
 	checkAlone(j, report)
+	checkBytes(j, report)
 	checkCancel(j, report)
 	return found
 }

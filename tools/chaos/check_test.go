@@ -12,7 +12,7 @@ import (
 // good is a job with a lost attempt and one whose result was recorded.
 func good() observedJob {
 	return observedJob{
-		name: "a", ended: true, succeeded: true,
+		name: "a", ended: true, succeeded: true, sum: "sum", artifacts: []observedArtifact{{attempt: "y", content: "y sum\n"}},
 		attempts: []observedAttempt{
 			{id: "x", number: 1, ended: true, lost: true, started: true, transcript: []byte("one\ntwo\n"), log: []byte("one\n"), first: 10, last: 20},
 			{
@@ -54,6 +54,10 @@ func TestEachBrokenInvariantIsFound(t *testing.T) {
 		{"I08", func(j *observedJob) { j.attempts[0].log = []byte("one\ntwo\ntwo\n") }},
 		{"I08", func(j *observedJob) { j.attempts[1].cut, j.attempts[1].transcript = true, []byte("one\ntwo\nthree\n") }},
 		{"I01", func(j *observedJob) { j.attempts[1].first = 20 }},
+		{"bytes", func(j *observedJob) { j.artifacts = nil }},
+		{"bytes", func(j *observedJob) { j.artifacts = append(j.artifacts, j.artifacts[0]) }},
+		{"bytes", func(j *observedJob) { j.artifacts[0].attempt = "x" }},
+		{"bytes", func(j *observedJob) { j.artifacts[0].content = "y other\n" }},
 		{"cancel", func(j *observedJob) {
 			j.cancelled, j.cancelAt = true, 1
 			j.attempts[1].first = forge.Instant(6e9)

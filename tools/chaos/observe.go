@@ -65,6 +65,10 @@ func (g *game) observe(ctx context.Context, run *api.Run) ([]observedJob, error)
 		}
 		o := observedJob{name: job.Key, ended: job.Ended, succeeded: job.State == forge.JobSucceeded.String()}
 		o.cancelAt, o.cancelled = g.cancelled[i]
+		o.sum = g.sum
+		if o.artifacts, err = g.artifacts(ctx, job.ID); err != nil {
+			return nil, err
+		}
 		for _, a := range job.AllAttempts {
 			attempt, err := g.observeAttempt(ctx, a)
 			if err != nil {
@@ -108,6 +112,9 @@ func (g *game) observeAttempt(ctx context.Context, a api.Attempt) (observedAttem
 // note counts the interesting states that a job has been in.
 func (g *game) note(o observedJob, job *api.Job) {
 	g.count("jobs")
+	if len(o.artifacts) > 0 {
+		g.count("job with an artifact")
+	}
 	g.count("job " + strings.ToLower(job.State))
 	for _, a := range o.attempts {
 		switch {

@@ -35,6 +35,7 @@ type game struct {
 	roads  []*fleet.Road
 	agents []*fleet.Agent
 	run    *api.Run
+	sum    string // of the source of all jobs
 	out    io.Writer
 	begun  time.Time
 
@@ -91,9 +92,15 @@ func (g *game) begin(ctx context.Context, seed uint64) error {
 		}
 		g.roads, g.agents = append(g.roads, road), append(g.agents, agent)
 	}
+	files := sourceOf(seed)
+	source, err := plant(ctx, client.Objects(""), files)
+	if err != nil {
+		return err
+	}
+	g.sum = sumOf(files)
 	request := &api.RunRequest{}
 	for i, t := range g.plan.tasks {
-		job := fleet.Shell("", func(s *api.JobSpec) { t.spec(s, g.fleet.Witness.Address()) }).Jobs[0]
+		job := fleet.Shell("", func(s *api.JobSpec) { t.spec(s, g.fleet.Witness.Address(), source) }).Jobs[0]
 		job.Key = "job-" + strconv.Itoa(i)
 		request.Jobs = append(request.Jobs, job)
 	}
@@ -106,13 +113,15 @@ func (g *game) begin(ctx context.Context, seed uint64) error {
 const programInside = "/chaos"
 
 // spec is the job of a task: this program, as a workload.
-func (t task) spec(s *api.JobSpec, witness string) {
+func (t task) spec(s *api.JobSpec, witness string, source api.Tree) {
 	infra := uint8(forge.MaxRetries)
 	grace := api.Duration(time.Second)
 	s.Steps = []api.Step{{Argv: []string{
 		programInside, "-workload", witness, "-lines", strconv.Itoa(t.lines), "-lasts", t.lasts.String(),
 		"-exit", strconv.Itoa(t.exit), "-deaf=" + strconv.FormatBool(t.deaf),
 	}}}
+	s.Inputs = []api.Input{{Mount: forge.SourceDir, Mode: "cow", Tree: source}}
+	s.Outputs = []api.Output{{Name: "made", Base: "outputs", Patterns: []string{madeName}, Required: true}}
 	s.Retry = &api.Retry{Infra: &infra}
 	s.Timeouts = &api.Timeouts{Grace: &grace}
 }

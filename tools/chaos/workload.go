@@ -25,7 +25,7 @@ const (
 const beatEvery = 5 * time.Millisecond
 
 // workload is what chaos runs as a job: it writes lines that no other attempt writes, keeps its own transcript of them,
-// and notes all the while that it is alive.
+// and notes all the while that it is alive. In the end it makes its artifact of its source.
 type workload struct {
 	witness string // address of the one whom it tells
 	attempt string
@@ -69,6 +69,9 @@ func (w workload) run() (int, error) {
 			}
 			time.Sleep(min(left, beatEvery))
 		}
+	}
+	if err := leave(w.attempt); err != nil {
+		return 0, err
 	}
 	return w.exit, beat()
 }

@@ -87,8 +87,7 @@ func (b *Box) Close() error {
 			b.closed = b.tree.Close()
 		}
 		if b.disk != nil {
-			// To take a file system down takes longer than an attempt's end may.
-			b.launcher.helpers.Go(b.disk.close)
+			b.launcher.beside(b.disk.close) // it takes longer than an attempt's end may
 		}
 	})
 	return b.closed

@@ -17,7 +17,7 @@ import (
 // long as the box is not closed. Its methods may be called from several goroutines at once, until then.
 type Disk struct {
 	Limit  forge.Bytes
-	root   *os.File // opened before anybody had written
+	root   *os.File // a file in it that was opened before anybody had written
 	device string
 }
 

@@ -28,16 +28,17 @@ type Launcher struct {
 	cfg     Config
 	process *process
 	report  Report
-	speaks  uint64        // what the launcher says that it speaks; of the reader of answers
-	ready   chan error    // takes one value, the launcher's answer to its configuration
-	ended   chan struct{} // closed when the launcher has ended and every box is done
-	helpers sync.WaitGroup
+	speaks  uint64         // what the launcher says that it speaks; of the reader of answers
+	ready   chan error     // takes one value, the launcher's answer to its configuration
+	ended   chan struct{}  // closed when the launcher has ended and every box is done
+	helpers sync.WaitGroup // listen, watch, complain, and what is done beside
 	deaths  *deaths
 
 	mu    sync.Mutex
 	boxes map[uint64]*Box
 	last  uint64
 	gone  bool // the launcher has ended, or is about to
+	aside int  // what is done beside now
 }
 
 // Open ends what an earlier launcher on the same state folder has left, starts one, and builds the first sandbox, so that
@@ -229,6 +230,28 @@ func (l *Launcher) box(id uint64) *Box {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.boxes[id]
+}
+
+// maxBeside bounds what is done beside at a time.
+const maxBeside = 4
+
+// beside does some work that nobody waits for but Close, or does it at once where there is too much of it.
+func (l *Launcher) beside(work func()) {
+	l.mu.Lock()
+	now := l.gone || l.aside == maxBeside
+	if !now {
+		l.aside++
+		l.helpers.Go(func() {
+			work()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.aside--
+		})
+	}
+	l.mu.Unlock()
+	if now {
+		work()
+	}
 }
 
 // tell says something that has no effect on a launcher that has ended: then everything ends anyway.

@@ -82,7 +82,7 @@ type Made struct {
 	ID   uint64
 	Pid  int
 	Tree bool   `json:",omitempty"` // with the attempt's folder, because it is not what it was
-	Disk string `json:",omitempty"` // with the root of a file system that only the attempt writes, on this loop device
+	Disk string `json:",omitempty"` // with a file of the file system that only the attempt writes, on this loop device
 }
 
 // Refused says that a sandbox was not made, and that nothing of it is alive.

@@ -13,8 +13,8 @@
 // socket, pid 1 dies with the launcher, and the kernel kills a pid namespace with its pid 1. The launcher and pid 1 each hold
 // the deadline themselves.
 //
-// A Launcher has a goroutine that reads what the launcher says, one that reads what it prints, and one that waits for its
-// end; Close joins them.
+// A Launcher has a goroutine that reads what the launcher says, one that reads what it prints, one that waits for its
+// end, and a few that take disks down; Close joins them.
 package sandbox
 
 import (

@@ -36,7 +36,7 @@ const (
 // Image is a file system that is nowhere.
 type Image struct {
 	Mount  *os.File // as a mount of it that is attached nowhere; it is open to its root alone
-	Watch  *os.File // the root again, opened before anybody has written: for Disk
+	Watch  *os.File // a file in it without a name, opened before anybody has written; it takes what there is beyond the limit
 	Device string   // the name of its loop device
 	Limit  forge.Bytes
 }
@@ -109,7 +109,7 @@ func mount(file *os.File, limit forge.Bytes) (*Image, error) {
 		err = nil
 	}
 	if err == nil {
-		image.Watch, err = openRoot(mounted)
+		image.Watch, err = fill(mounted, limit)
 	}
 	if err != nil {
 		return nil, errors.Join(err, mounted.Close())
@@ -117,12 +117,24 @@ func mount(file *os.File, limit forge.Bytes) (*Image, error) {
 	return image, nil
 }
 
-func openRoot(mount *os.File) (*os.File, error) {
-	fd, err := unix.Openat(int(mount.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// fill opens a file without a name, which takes what a file system has besides its limit.
+func fill(mount *os.File, limit forge.Bytes) (*os.File, error) {
+	file, err := nameless(mount)
 	if err != nil {
-		return nil, fmt.Errorf("open the new file system: %w", err)
+		return nil, err
 	}
-	return os.NewFile(uintptr(fd), "disk"), nil
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(file.Fd()), &s); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	beyond := int64(s.Bavail)*int64(s.Bsize) - int64(limit+spare)
+	if beyond < blockBytes {
+		return file, nil
+	}
+	if err := unix.Fallocate(int(file.Fd()), 0, 0, beyond); err != nil {
+		return nil, errors.Join(fmt.Errorf("take %d bytes of the new file system: %w", beyond, err), file.Close())
+	}
+	return file, nil
 }
 
 // options are those of the mounts. Nothing needs to be on the machine's disk at any moment, so that nothing is flushed to

@@ -25,7 +25,6 @@ const (
 	nameBytes = blockBytes
 	// What an image has beyond its limit when it is made: the folders of an attempt are in it before its first step.
 	spare = 256 * forge.KiB
-	most  = 512 * forge.KiB // beyond spare
 	// maxRounds bounds how often mkfs is asked, until what it makes has the size that is wanted.
 	maxRounds    = 6
 	maxTemplates = 4
@@ -59,21 +58,22 @@ func (m *Maker) template(limit forge.Bytes) (*template, error) {
 	return t, nil
 }
 
-// format has mkfs make a template that holds the limit and hardly more. How much of a size the file system takes for itself
-// only the kernel says, so it is asked.
+// format has mkfs make a template that holds the limit. How much of a size the file system takes for itself only the kernel
+// says, so it is asked. That jumps where one more group of blocks begins, so that an image may have more room than it is to have.
 func (m *Maker) format(limit forge.Bytes) (*template, error) {
-	size := firstSize(limit)
+	size, more := firstSize(limit), int64(spare)
 	for range maxRounds {
 		t, room, err := m.formatted(limit, size)
 		if err != nil {
 			return nil, err
 		}
-		if room >= limit+spare && room <= limit+spare+most {
+		if room >= limit+spare {
 			return t, nil
 		}
 		_ = t.file.Close() // it is in memory
-		size += int64(limit+spare+most/2) - int64(room)
+		size += int64(limit+spare-room) + more
 		size -= size % blockBytes
+		more *= 4
 	}
 	return nil, errors.New("mkfs.ext4 makes none of this size")
 }
@@ -115,7 +115,7 @@ func firstSize(limit forge.Bytes) int64 {
 		reserved  = 16 * forge.MiB  // by the kernel at most, or one part in fifty
 		bookkeeps = 3 * blockBytes
 	)
-	size := limit + spare + most/2 + journal(limit) + forge.Bytes(inodes(limit)*inodeBytes)
+	size := limit + 2*spare + journal(limit) + forge.Bytes(inodes(limit)*inodeBytes)
 	size += size / group * bookkeeps
 	size += min(reserved, size/49) + 64*forge.KiB
 	return int64(size - size%blockBytes)

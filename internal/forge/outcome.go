@@ -26,6 +26,7 @@ const (
 	UploadFailed     Class = 17 // outputs could not be stored
 	Interrupted      Class = 18 // stopped by the runner's owner: disabled, shut down
 	Lost             Class = 19 // the lease's deadline, a crash, a reboot
+	Unplanned        Class = 20 // of a job, never of an attempt: its pipeline could not make a specification of it
 )
 
 // Fault says who has to act on a failure.
@@ -79,23 +80,27 @@ var classFacts = [...]struct {
 	UploadFailed:     {"UploadFailed", FaultInfrastructure, RetryInfra, 3},
 	Interrupted:      {"Interrupted", FaultInfrastructure, RetryInfra, 3},
 	Lost:             {"Lost", FaultInfrastructure, RetryInfra, 3},
+	Unplanned:        {"Unplanned", FaultUser, RetryNever, 1},
 }
 
-// Classes lists every class in order.
+// Classes lists in order every class with which an attempt can end.
 func Classes() []Class {
-	all := make([]Class, 0, len(classFacts)-1)
-	for c := Succeeded; int(c) < len(classFacts); c++ {
+	var all []Class
+	for c := Succeeded; c.Valid(); c++ {
 		all = append(all, c)
 	}
 	return all
 }
 
-// Valid reports whether c is one of the classes.
-func (c Class) Valid() bool { return c >= Succeeded && int(c) < len(classFacts) }
+// Valid reports whether an attempt can end with c.
+func (c Class) Valid() bool { return c >= Succeeded && c <= Lost }
+
+// known reports whether c is one of the classes.
+func (c Class) known() bool { return c.Valid() || c == Unplanned }
 
 // Fault says whose fault c is. An invalid class is ours.
 func (c Class) Fault() Fault {
-	if !c.Valid() {
+	if !c.known() {
 		return FaultInfrastructure
 	}
 	return classFacts[c].fault
@@ -103,7 +108,7 @@ func (c Class) Fault() Fault {
 
 // Retry returns the word or budget under which c may be tried again.
 func (c Class) Retry() RetryWord {
-	if !c.Valid() {
+	if !c.known() {
 		return RetryNever
 	}
 	return classFacts[c].retry
@@ -111,14 +116,14 @@ func (c Class) Retry() RetryWord {
 
 // ExitCode is the exit code of a command that follows a run which ended so: 0, 1 failed, 2 cancelled, 3 infrastructure.
 func (c Class) ExitCode() int {
-	if !c.Valid() {
+	if !c.known() {
 		return 3
 	}
 	return classFacts[c].exit
 }
 
 func (c Class) String() string {
-	if !c.Valid() {
+	if !c.known() {
 		return fmt.Sprintf("invalid(%d)", uint8(c))
 	}
 	return classFacts[c].name

@@ -59,7 +59,7 @@ func TestEveryFaultHasItsExitCodeAndInfrastructureItsOwnBudget(t *testing.T) {
 }
 
 func TestAnUnknownClassIsOurFaultAndIsNotTriedAgain(t *testing.T) {
-	for _, c := range []forge.Class{0, forge.Lost + 1, 255} {
+	for _, c := range []forge.Class{0, forge.Unplanned + 1, 255} {
 		if c.Valid() || c.Fault() != forge.FaultInfrastructure || c.Retry() != forge.RetryNever || c.ExitCode() != 3 {
 			t.Errorf("%v: valid %v, fault %d, retry %d, exit %d", c, c.Valid(), c.Fault(), c.Retry(), c.ExitCode())
 		}

@@ -23,6 +23,7 @@ type Run struct {
 	Actor           string // who submitted it
 	CancelRequested bool
 	CancelActor     string // who asked for that
+	Lane            string // runs of one lane in a project run one after the other; empty: it is in none
 	Started         forge.WallTime
 	Ended           forge.WallTime // zero until then
 }
@@ -35,16 +36,26 @@ type NewRun struct {
 	Name    string // a title for people
 	Key     string // idempotency key: unique within the project where it is not empty
 	Actor   string
+	Lane    string
+	Replace bool    // of its lane it ends the older runs; else it waits for them
+	Origin  *Origin // nil: the jobs were submitted with their specs
 	Jobs    []NewJob
+}
+
+// Origin is what a run was planned from. Facts are of whoever plans: the store does not look into them.
+type Origin struct {
+	Pipeline []byte
+	Facts    []byte
 }
 
 // NewJob is one job of a submission. It starts Waiting; a Settle plans it.
 type NewJob struct {
 	ID    forge.JobID
 	Key   forge.JobKey
+	Title string // for people
 	Leg   forge.Leg
 	Needs []forge.JobNeed
-	Draft forge.JobSpecID // what it was submitted with; Settle makes it the spec by planning the job
+	Draft forge.JobSpecID // what it was submitted with; Settle makes it the spec by planning the job; zero with an Origin
 	Bytes []byte          // of Draft, stored once for each id
 	Terms Terms
 }
@@ -65,12 +76,14 @@ type Job struct {
 	Sequence  uint64 // of its run
 	Position  int    // within its run, from 0
 	Draft     forge.JobSpecID
+	Title     string // for people, or empty
+	Lane      string // jobs of one lane in a project run one after the other
 	Created   forge.WallTime
 	Ready     forge.WallTime // when it was planned
 	Started   forge.WallTime // when its first attempt was accepted
 	Ended     forge.WallTime
 	Changed   forge.WallTime // when its state last changed; of a Ready job: since when it has waited
-	Reason    string         // why it was skipped, for people
+	Reason    string         // why it was skipped or could not be planned, for people
 }
 
 // Attempt is an attempt as stored, with its lease and its log.

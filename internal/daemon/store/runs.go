@@ -20,13 +20,13 @@ type RunFilter struct {
 }
 
 const runColumns = `u.id, u.seq, u.project, u.state, u.trust, u.name, u.idem, u.actor, u.cancel_requested, u.cancel_actor, u.created_at,
-	u.started_at, u.ended_at`
+	u.started_at, u.ended_at, u.lane`
 
 func runInto(r *Run) []any {
 	return []any{
 		id(&r.ID.ULID), num(&r.Sequence), &r.Project, num(&r.State), num(&r.Trust), &r.Name, &r.Key, &r.Actor,
 		flag{&r.CancelRequested},
-		&r.CancelActor, num(&r.Created), num(&r.Started), num(&r.Ended),
+		&r.CancelActor, num(&r.Created), num(&r.Started), num(&r.Ended), &r.Lane,
 	}
 }
 
@@ -84,13 +84,13 @@ func (f *RunFilter) query() (string, []any) {
 	return `SELECT ` + runColumns + ` FROM run u WHERE 1 = 1` + where.String() + ` ORDER BY u.seq DESC LIMIT ?`, append(args, page(f.Limit))
 }
 
-const jobMoreColumns = `j.run, j.run_seq, j.position, j.key, j.leg, j.needs, j.draft, j.created_at, j.reason, u.project, u.trust`
+const jobMoreColumns = `j.run, j.run_seq, j.position, j.key, j.leg, j.needs, j.draft, j.created_at, j.reason, j.title, j.lane, u.project, u.trust`
 
 func jobRecordInto(j *Job) []any {
 	into := append(jobInto(&j.Authority), num(&j.Ready), num(&j.Started), num(&j.Ended), num(&j.Changed))
 	return append(into,
 		id(&j.Run.ULID), num(&j.Sequence), num(&j.Position), &j.Key, doc(&j.Leg), doc(&j.Needs), specID(&j.Draft), num(&j.Created),
-		&j.Reason, &j.Project, num(&j.Trust))
+		&j.Reason, &j.Title, &j.Lane, &j.Project, num(&j.Trust))
 }
 
 const jobSelect = `SELECT ` + jobColumns + `, ` + stampColumns + `, ` + jobMoreColumns + ` FROM job j JOIN run u ON u.id = j.run `
@@ -132,10 +132,14 @@ func (v *View) JobCounts(run forge.RunID) (map[forge.JobState]int, error) {
 	return counts, err
 }
 
-// Ready lists the jobs that wait for a runner, oldest first, at most limit. Jobs that are to be cancelled are left out.
+// Ready lists the jobs that wait for a runner, oldest first, at most limit. Jobs that are to be cancelled are left out, and
+// those that wait for another of their lane: one that somebody has, or an older one.
 func (v *View) Ready(limit int) ([]ReadyJob, error) {
 	jobs, err := list(v, `SELECT j.id, j.run, u.project, u.trust, j.run_seq, j.spec, j.free_retries, j.changed_at
 		FROM job j JOIN run u ON u.id = j.run WHERE j.state = 2 AND j.cancel_requested = 0
+		AND (j.lane = '' OR NOT EXISTS (SELECT 1 FROM job o JOIN run w ON w.id = o.run
+			WHERE o.lane = j.lane AND o.lane <> '' AND o.state >= 2 AND o.state <= 4 AND w.project = u.project AND o.id <> j.id
+			AND (o.state > 2 OR o.run_seq < j.run_seq OR o.run_seq = j.run_seq AND o.position < j.position)))
 		ORDER BY j.run_seq, j.position LIMIT ?`, func(j *ReadyJob) []any {
 		return []any{
 			id(&j.ID.ULID), id(&j.Run.ULID), &j.Project, num(&j.Trust), num(&j.Sequence), specID(&j.Spec), num(&j.FreeRetries),
@@ -196,14 +200,22 @@ func (tx *Tx) CreateRun(n NewRun) (run Run, made bool, err error) {
 	}
 	run = Run{
 		Run:      forge.Run{ID: n.ID, Project: n.Project, State: forge.RunPlanned, Trust: n.Trust, Created: tx.now},
-		Sequence: seq, Name: n.Name, Key: n.Key, Actor: n.Actor,
+		Sequence: seq, Name: n.Name, Key: n.Key, Actor: n.Actor, Lane: n.Lane,
 	}
 	if err := tx.write(`INSERT INTO run (id, seq, project, state, trust, name, idem, actor, cancel_requested, cancel_actor, created_at,
-		started_at, ended_at, unsettled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?, 0, 0, 1)`, n.ID.ULID[:], toInt(seq),
-		string(n.Project), toInt(run.State), toInt(n.Trust), n.Name, n.Key, n.Actor, toInt(tx.now)); err != nil {
+		started_at, ended_at, unsettled, lane) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?, 0, 0, 1, ?)`, n.ID.ULID[:], toInt(seq),
+		string(n.Project), toInt(run.State), toInt(n.Trust), n.Name, n.Key, n.Actor, toInt(tx.now), n.Lane); err != nil {
 		return Run{}, false, err
 	}
 	tx.changes.run(n.ID)
+	if err := tx.putOrigin(&n); err != nil {
+		return Run{}, false, err
+	}
+	if n.Replace {
+		if err := tx.replaceRuns(&run); err != nil {
+			return Run{}, false, err
+		}
+	}
 	for i := range n.Jobs {
 		if err := tx.createJob(&run, i, &n.Jobs[i]); err != nil {
 			return Run{}, false, fmt.Errorf("job %q: %w", n.Jobs[i].Key, err)
@@ -232,11 +244,11 @@ func (tx *Tx) createJob(run *Run, position int, n *NewJob) error {
 	}
 	return tx.write(`INSERT INTO job (id, run, run_seq, position, key, leg, needs, draft, state, cancel_requested, spec, hard_ttl,
 		max_lifetime, retry, attempts, free_retries, infra_retries, user_retries, outcome, open_attempt, open_lease, open_runner,
-		open_session, created_at, ready_at, started_at, ended_at, changed_at, reason)
-		VALUES (`+marksOf("?", 9)+`, 0, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?, ?, ?, ?, 0, 0, 0, ?, '')`,
+		open_session, created_at, ready_at, started_at, ended_at, changed_at, reason, title)
+		VALUES (`+marksOf("?", 9)+`, 0, ?, ?, ?, ?, 0, 0, 0, 0, 0, ?, ?, ?, ?, ?, 0, 0, 0, ?, '', ?)`,
 		n.ID.ULID[:], run.ID.ULID[:], toInt(run.Sequence), int64(position), string(n.Key), toText(n.Leg), toText(n.Needs),
 		n.Draft[:], toInt(forge.JobWaiting), noDigest, toInt(n.Terms.HardTTL), toInt(n.Terms.MaxLifetime), toText(n.Terms.Retry),
-		noID, noID, noID, noID, toInt(tx.now), toInt(tx.now))
+		noID, noID, noID, noID, toInt(tx.now), toInt(tx.now), n.Title)
 }
 
 // putSpec stores the bytes of a spec, once for each id. That they are the id's is the caller's word.

@@ -13,6 +13,7 @@ import (
 type Settlement struct {
 	Plan   []Planned
 	Skip   []Skip
+	Fail   []Skip            // waiting jobs that cannot be planned
 	Cancel []forge.JobID     // by authority.CancelJob
 	Run    []lifecycle.Event // of the run, in order; at most two (start, then an end)
 }
@@ -20,11 +21,13 @@ type Settlement struct {
 // Planned makes a waiting job ready.
 type Planned struct {
 	authority.Plan
-	Bytes []byte // of the spec, where it is not the job's draft
-	Terms *Terms // likewise
+	Bytes   []byte // of the spec, where it is not the job's draft
+	Terms   *Terms // likewise
+	Lane    string // that the job is in from now on
+	Replace bool   // of its lane it ends the older jobs; else it waits for them
 }
 
-// Skip ends a waiting job that will not run.
+// Skip ends a waiting job that will not run, and says why.
 type Skip struct {
 	Job    forge.JobID
 	Reason string // for people
@@ -69,13 +72,19 @@ func (tx *Tx) carryOut(r *Run, jobs []Job, s Settlement) error {
 			return err
 		}
 	}
-	for _, skip := range s.Skip {
-		j := at[skip.Job]
-		if j == nil {
-			return fmt.Errorf("%w: job %v is not of the run", ErrNotFound, skip.Job)
-		}
-		if err := tx.skip(j, skip.Reason); err != nil {
-			return err
+	for _, ends := range []struct {
+		event lifecycle.Event
+		class forge.Class
+		jobs  []Skip
+	}{{lifecycle.JobSkip, 0, s.Skip}, {lifecycle.JobFail, forge.Unplanned, s.Fail}} {
+		for _, skip := range ends.jobs {
+			j := at[skip.Job]
+			if j == nil {
+				return fmt.Errorf("%w: job %v is not of the run", ErrNotFound, skip.Job)
+			}
+			if err := tx.endWaiting(j, ends.event, ends.class, skip.Reason); err != nil {
+				return err
+			}
 		}
 	}
 	for _, job := range s.Cancel {
@@ -97,6 +106,11 @@ func (tx *Tx) plan(p *Planned) error {
 			return err
 		}
 	}
+	if p.Lane != "" {
+		if err := tx.takeLane(p); err != nil {
+			return err
+		}
+	}
 	answer, err := tx.Do(&p.Plan)
 	if err == nil && !answer.Done {
 		err = fmt.Errorf("job %v cannot be planned any more", p.Job)
@@ -104,14 +118,14 @@ func (tx *Tx) plan(p *Planned) error {
 	return err
 }
 
-func (tx *Tx) skip(j *Job, reason string) error {
-	to, err := lifecycle.Job.Next(j.State, lifecycle.JobSkip)
+func (tx *Tx) endWaiting(j *Job, event lifecycle.Event, class forge.Class, reason string) error {
+	to, err := lifecycle.Job.Next(j.State, event)
 	if err != nil {
 		return fmt.Errorf("job %v: %w", j.ID, err)
 	}
 	tx.changes.job(j.ID)
-	if err := tx.write(`UPDATE job SET state = ?, ended_at = ?, changed_at = ?, reason = ? WHERE id = ?`,
-		toInt(to), toInt(tx.now), toInt(tx.now), reason, j.ID.ULID[:]); err != nil {
+	if err := tx.write(`UPDATE job SET state = ?, outcome = ?, ended_at = ?, changed_at = ?, reason = ? WHERE id = ?`,
+		toInt(to), toInt(class), toInt(tx.now), toInt(tx.now), reason, j.ID.ULID[:]); err != nil {
 		return err
 	}
 	return tx.unsettle(j.Run)
@@ -136,6 +150,11 @@ func (tx *Tx) moveRun(r *Run, events []lifecycle.Event) error {
 		}
 	}
 	tx.changes.run(r.ID)
+	if r.State.Ended() && r.Lane != "" {
+		if err := tx.leaveLane(r); err != nil {
+			return err
+		}
+	}
 	return tx.write(`UPDATE run SET state = ?, started_at = ?, ended_at = ? WHERE id = ?`,
 		toInt(r.State), toInt(r.Started), toInt(r.Ended), r.ID.ULID[:])
 }

@@ -43,6 +43,15 @@ func Join(ctx context.Context, s Store, parts ...Part) (forge.TreeRef, error) {
 	return joined, err
 }
 
+// Tree names the tree that begins at an object, with its totals, as the entries there tell them.
+func Tree(ctx context.Context, s Source, root digest.Ref) (forge.TreeRef, error) {
+	entries, err := folder(ctx, s, "", root, func(tree.Totals) bool { return true })
+	if err != nil {
+		return forge.TreeRef{}, err
+	}
+	return tree.TotalsOf(entries).Ref(root), nil
+}
+
 // ReadTree reads the files of a small tree, by their paths. More files or bytes than most is an error.
 func ReadTree(ctx context.Context, s Source, t forge.TreeRef, files uint64, most forge.Bytes) (map[string][]byte, error) {
 	if t.Files > files || t.Bytes > most {

@@ -53,6 +53,9 @@ func TestTreesAreJoinedIntoOne(t *testing.T) {
 	if whole := plant(t, s, all); joined != whole {
 		t.Errorf("joined %+v, captured %+v", joined, whole)
 	}
+	if named, err := cas.Tree(t.Context(), s, joined.Root); err != nil || named != joined {
+		t.Errorf("named %+v, %v", named, err)
+	}
 	read, err := cas.ReadTree(t.Context(), s, joined, 10, 100)
 	if err != nil {
 		t.Fatal(err)

@@ -49,6 +49,11 @@ func check(r *reader, f *File) {
 		checkJob(r, f, j, byKey)
 	}
 	f.hashes = hashesOf(f)
+	if r.good() {
+		for _, j := range f.Jobs {
+			try(r, f, j)
+		}
+	}
 }
 
 // checkNeeds checks that what a job needs is there, once each.
@@ -129,13 +134,22 @@ func checkJob(r *reader, f *File, j *Job, byKey map[forge.JobKey]*Job) {
 		r.template(s, &j.Concurrency.Group, onlyLeg)
 	}
 	adviseAxes(r, j)
+	adviseRetry(r, j)
 }
 
 // scopeOf declares the names that a job's expressions know.
 func scopeOf(r *reader, f *File, j *Job, byKey map[forge.JobKey]*Job) *scope {
-	s := &scope{}
+	s := &scope{partial: j.partial}
 	first := map[string]Pos{}
+	variables := map[string]string{} // by their names, what they hold
 	add := func(kind *cel.Type, at Pos, words ...string) {
+		if words[0] == "matrix" || words[0] == "needs" {
+			spoken, as := strings.Join(words, "."), variable(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "outputs" })...)
+			if other := variables[as]; other != "" && underscored(other) != underscored(spoken) {
+				r.wrong(CodeDuplicate, at, "give one of them another name", "%s and %s would both be the variable %s", other, spoken, as)
+			}
+			variables[as] = spoken
+		}
 		for i, w := range words {
 			if u := underscored(w); u != w {
 				s.dashed = append(s.dashed, w)
@@ -158,7 +172,9 @@ func scopeOf(r *reader, f *File, j *Job, byKey map[forge.JobKey]*Job) *scope {
 	for _, n := range j.Needs {
 		add(cel.StringType, n.Job.At, "needs", n.Job.Value, "result")
 		needed := byKey[forge.JobKey(n.Job.Value)]
+		s.partial = s.partial || needed.partial
 		if len(needed.legs) > 1 {
+			s.many = append(s.many, n.Job.Value)
 			continue // each leg may have another value
 		}
 		for _, o := range needed.Outputs {
@@ -342,13 +358,12 @@ func adviseAxes(r *reader, j *Job) {
 	if j.Matrix == nil {
 		return
 	}
-	text := fmt.Sprint(j.If.Value, j.Name.Value, j.Runner, j.Env, j.Caches, j.Outputs)
+	text := fmt.Sprint(j.If.Value, j.Name.Value, j.Runner, j.Concurrency, j.Env, j.Caches, j.Outputs)
 	for _, s := range j.Steps {
 		text += fmt.Sprint(s.Run.Value, s.If.Value, s.Name.Value, s.Env)
 	}
 	for _, a := range j.Matrix.Axes {
-		if !strings.Contains(text, "MATRIX_") && !strings.Contains(text, "matrix."+a.Name) ||
-			!strings.Contains(text, variable("MATRIX", a.Name)) && !strings.Contains(text, "matrix."+a.Name) {
+		if nameHint(a.Name) == "" && !strings.Contains(text, variable("MATRIX", a.Name)) && !strings.Contains(underscored(text), "matrix_"+underscored(a.Name)) {
 			r.wrong(CodeAdvice, a.At, "use "+variable("MATRIX", a.Name)+" in a script, or matrix."+a.Name+" in an expression", "nothing here reads the axis %q", a.Name)
 		}
 	}

@@ -93,9 +93,11 @@ func expandHash(h parser.ExprHelper, call celast.Expr, args []celast.Expr) (cela
 
 // A scope is the names that the expressions of one job may use.
 type scope struct {
-	names  []name
-	dashed []string // names of the author's with a dash or a dot in them, which CEL would take apart
-	env    *cel.Env
+	names   []name
+	dashed  []string // names of the author's with a dash or a dot in them, which CEL would take apart
+	many    []string // needed jobs with several legs, whose outputs have no name
+	partial bool     // not everything could be read that may declare a name
+	env     *cel.Env
 }
 
 // An expression is CEL that has been compiled.
@@ -123,6 +125,9 @@ func (r *reader) compile(s *scope, t Text, at func(offset int) Pos, allowed func
 		first := map[string]bool{} // what follows from one mistake is one mistake
 		for _, e := range issues.Errors() {
 			what, hint, offset := s.explain(t.Value, e)
+			if what == "" {
+				continue
+			}
 			if kind, _, _ := strings.Cut(what, ":"); !first[kind] {
 				first[kind] = true
 				r.wrong(CodeExpression, at(offset), hint, "%s", what)
@@ -231,7 +236,7 @@ func continues(s string, i int) bool {
 // underscored is a name as expressions and variables can hold it.
 func underscored(name string) string { return strings.NewReplacer("-", "_", ".", "_").Replace(name) }
 
-// explain puts what CEL says about an expression into our words.
+// explain puts what CEL says about an expression into our words, or says nothing where that follows from another mistake.
 func (s *scope) explain(text string, e *cel.Error) (what, hint string, offset int) {
 	offset = offsetOf(text, e.Location)
 	if !strings.Contains(e.Message, "undeclared reference") {
@@ -248,11 +253,24 @@ func (s *scope) explain(text string, e *cel.Error) (what, hint string, offset in
 	}
 	group, _, grouped := strings.Cut(used, ".")
 	near := slices.DeleteFunc(slices.Clone(known), func(n string) bool { return !strings.HasPrefix(n, group+".") })
+	if s.partial && slices.Contains([]string{"matrix", "needs", "env", "steps"}, group) {
+		return "", "", 0 // it may be among what could not be read
+	}
 	switch best := spelling.Nearest(used, known); {
+	case slices.ContainsFunc(s.many, func(job string) bool { return strings.HasPrefix(used, "needs."+underscored(job)+".outputs.") }):
+		hint = "that job has several legs, and each may give another value; keep it as an artifact"
 	case best != "":
 		hint = fmt.Sprintf("did you mean %q?", best)
 	case grouped && len(near) > 0:
 		hint = "known are " + strings.Join(near[:min(len(near), 8)], ", ")
+	case group == "matrix":
+		hint = "the job has no matrix"
+	case group == "needs":
+		hint = "the job needs nothing; name the job under needs"
+	case group == "env":
+		hint = "env knows what the file and the job set under env"
+	case group == "steps":
+		hint = "what steps write can be used under outputs, by the id of the step"
 	default:
 		hint = "an expression knows git, matrix, needs and env, and success(), failure(), always() and cancelled()"
 	}
@@ -326,6 +344,9 @@ func (x *expression) bool(v map[string]any) (bool, error) {
 // have ended. Without success() or the like it holds after success alone. A nil one is success().
 func (x *expression) fold(v map[string]any) (forge.When, error) {
 	if x == nil {
+		return forge.WhenSuccess, nil
+	}
+	if _, trial := v[nameTrial]; trial {
 		return forge.WhenSuccess, nil
 	}
 	status{success: true}.in(v)

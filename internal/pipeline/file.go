@@ -32,7 +32,7 @@ type File struct {
 type Text struct {
 	Value string
 	At    Pos
-	block bool // a text of several lines or with escapes: places in it cannot be counted
+	block bool // it stands elsewhere, on several lines or with escapes: places in it cannot be counted
 	quote bool // its first character stands one further right
 	parts []piece
 }
@@ -101,6 +101,7 @@ type Job struct {
 
 	condition *expression // nil: success()
 	legs      []forge.Leg
+	partial   bool // not everything that was written of it could be read
 }
 
 // Need names a job that has to end first.

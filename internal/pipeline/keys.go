@@ -26,13 +26,13 @@ var pipelineFile = object("pipeline", []key[File]{
 
 // jobs are keyed by name.
 var jobs = value[[]*Job]{
-	&shape{kind: "object", values: job.shape, most: MaxJobs},
+	&shape{kind: "object", values: job.shape, pattern: namePattern, least: 1, most: MaxJobs},
 	func(r *reader, n *yaml.Node) ([]*Job, bool) {
 		all, ok := mapping(job, nameHint, MaxJobs).read(r, n)
 		out := make([]*Job, 0, len(all))
 		for _, j := range all {
 			made := j.value
-			made.Key, made.At = forge.JobKey(j.name), j.at
+			made.Key, made.At, made.partial = forge.JobKey(j.name), j.at, !j.good
 			out = append(out, &made)
 		}
 		return out, ok || len(out) > 0 // what is right is checked further, so that everything is told at once
@@ -63,7 +63,7 @@ var job = object("job", []key[Job]{
 	later[Job]("devices", "devices of the runner"), later[Job]("changes", "runs only when such files changed"),
 })
 
-var stepList = value[[]*Step]{&shape{kind: "array", items: step.shape, most: forge.MaxSteps}, func(r *reader, n *yaml.Node) ([]*Step, bool) {
+var stepList = value[[]*Step]{&shape{kind: "array", items: step.shape, least: 1, most: forge.MaxSteps}, func(r *reader, n *yaml.Node) ([]*Step, bool) {
 	all, ok := list(step, forge.MaxSteps).read(r, n)
 	if ok && len(all) == 0 {
 		r.wrong(CodeMissing, posOf(n), "write one, as in steps: [{ run: make }]", "there is no step")
@@ -78,10 +78,22 @@ var step = either(
 	}, []*shape{{kind: "string", text: "a script"}, stepKeys.shape})
 
 var stepKeys = value[*Step]{stepObject.shape, func(r *reader, n *yaml.Node) (*Step, bool) {
+	if key, ok := loneKey(n); ok && strings.Contains(key, " ") {
+		r.wrong(CodeType, posOf(n), "put the whole line into quotes, or write it below - run: |", "a colon with a space behind it makes a key of %q", clip(key))
+		return nil, false
+	}
 	s, ok := stepObject.read(r, n)
 	s.At = posOf(n)
 	return &s, ok
 }}
+
+// loneKey is the key of a mapping that has only one.
+func loneKey(n *yaml.Node) (string, bool) {
+	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
+		return "", false
+	}
+	return n.Content[0].Value, true
+}
 
 var stepObject = object("step", []key[Step]{
 	field("id", "by which outputs of the job find it", named1, func(s *Step) *Text { return &s.ID }),
@@ -95,20 +107,18 @@ var stepObject = object("step", []key[Step]{
 	field("allow_failure", "a failure of it does not fail the job", allowFailure, func(s *Step) *forge.AllowFailure { return &s.AllowFailure }),
 })
 
-var need = either(
-	map[yaml.Kind]value[Need]{
-		yaml.ScalarNode: as(named1, func(t Text) Need { return Need{Job: t} }),
-		yaml.MappingNode: object("need", []key[Need]{
-			must(field("job", "key of the job", named1, func(n *Need) *Text { return &n.Job })),
-			field("optional", "it may have been skipped", flags, func(n *Need) *bool { return &n.Optional }),
-		}),
-	}, []*shape{{kind: "string", text: "key of a job"}, {kind: "object", keys: []described{
-		{name: "job", doc: "key of the job", required: true, shape: &shape{kind: "string"}},
-		{name: "optional", doc: "it may have been skipped", shape: &shape{kind: "boolean"}},
-	}}})
+var need = func() value[Need] {
+	keys := object("need", []key[Need]{
+		must(field("job", "key of the job", named1, func(n *Need) *Text { return &n.Job })),
+		field("optional", "it may have been skipped", flags, func(n *Need) *bool { return &n.Optional }),
+	})
+	return either(map[yaml.Kind]value[Need]{
+		yaml.ScalarNode: as(named1, func(t Text) Need { return Need{Job: t} }), yaml.MappingNode: keys,
+	}, []*shape{{kind: "string", text: "key of a job", pattern: namePattern}, keys.shape})
+}()
 
 // named1 is a name that other places refer to.
-var named1 = value[Text]{&shape{kind: "string", text: "a name"}, func(r *reader, n *yaml.Node) (Text, bool) {
+var named1 = value[Text]{&shape{kind: "string", text: "a name", pattern: namePattern}, func(r *reader, n *yaml.Node) (Text, bool) {
 	t, ok := r.text(n)
 	if ok {
 		if why := nameHint(t.Value); why != "" {
@@ -412,7 +422,7 @@ func event(name, doc string) key[Triggers] {
 		field("tags", "patterns of tags", patterns, func(t *Trigger) *[]Text { return &t.Tags }),
 		field("paths", "patterns of files that changed", patterns, func(t *Trigger) *[]Text { return &t.Paths }),
 	})
-	return key[Triggers]{described{name: name, doc: doc, shape: restricted.shape}, func(r *reader, n *yaml.Node, into *Triggers) {
+	return key[Triggers]{described{name: name, doc: doc, shape: &shape{either: []*shape{restricted.shape, {kind: "null"}}}}, func(r *reader, n *yaml.Node, into *Triggers) {
 		if empty(n) {
 			into.Events = append(into.Events, Trigger{Event: name})
 		} else if t, ok := restricted.read(r, n); ok {
@@ -423,7 +433,7 @@ func event(name, doc string) key[Triggers] {
 }
 
 // nothing is a key that is there, whatever nothing stands behind it.
-var nothing = value[bool]{&shape{kind: "object"}, func(r *reader, n *yaml.Node) (bool, bool) {
+var nothing = value[bool]{&shape{either: []*shape{{kind: "object"}, {kind: "null"}}}, func(r *reader, n *yaml.Node) (bool, bool) {
 	if !empty(n) {
 		r.wrong(CodeType, posOf(n), "write {} or leave it empty", "nothing can stand here yet")
 	}
@@ -454,6 +464,9 @@ var cron = value[Text]{&shape{kind: "string", text: "five fields", example: "0 3
 func ignored[T, V any](name, doc string, v value[V]) key[T] {
 	return key[T]{described{name: name, doc: doc, shape: v.shape}, func(r *reader, n *yaml.Node, _ *T) { v.read(r, n) }}
 }
+
+// namePattern is what nameHint says, as a regular expression.
+var namePattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0," + strconv.Itoa(forge.MaxName-1) + "}$"
 
 // nameHint says what a name must look like, or nothing if it does.
 func nameHint(name string) string {

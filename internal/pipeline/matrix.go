@@ -21,6 +21,10 @@ func legsOf(r *reader, j *Job) []forge.Leg {
 		}
 	}
 	if j.Parallel > 0 {
+		if len(legs[0])+1 > forge.MaxAxes {
+			r.wrong(CodeLimit, j.At, "", "the job %q has parallel copies and %d axes, more than %d together", j.Key, len(legs[0]), forge.MaxAxes)
+			return nil
+		}
 		if len(legs)*j.Parallel > MaxLegs {
 			r.wrong(CodeLimit, j.At, "", "the job %q has %d legs, more than %d", j.Key, len(legs)*j.Parallel, MaxLegs)
 			return nil
@@ -44,6 +48,9 @@ func (m *Matrix) legs(r *reader) []forge.Leg {
 	before := len(r.found)
 	if len(m.Axes) == 0 && len(m.Include) > 0 {
 		for _, v := range m.Include[0].Values {
+			if why := nameHint(v.Name); why != "" {
+				r.wrong(CodeValue, v.At, why, "%q cannot be a name here", clip(v.Name))
+			}
 			m.Axes = append(m.Axes, Axis{Name: v.Name, At: v.At})
 		}
 	}
@@ -55,6 +62,9 @@ func (m *Matrix) legs(r *reader) []forge.Leg {
 			r.wrong(CodeLimit, m.At, "", "the axes make more than %d legs", MaxLegs)
 			return nil
 		}
+	}
+	if len(m.Axes) > forge.MaxAxes {
+		r.wrong(CodeLimit, m.At, "", "the matrix has %d axes, more than %d", len(m.Axes), forge.MaxAxes)
 	}
 	m.checkCombinations(r)
 	if len(r.found) > before {

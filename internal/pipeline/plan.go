@@ -96,6 +96,11 @@ func (f *File) Expand(facts Facts, wanted []string) (*Plan, error) {
 	return p, nil
 }
 
+// job is the job with a key, of which there must be one.
+func (f *File) job(key forge.JobKey) *Job {
+	return f.Jobs[slices.IndexFunc(f.Jobs, func(j *Job) bool { return j.Key == key })]
+}
+
 // Title is the title of the run, for people, or empty.
 func (p *Plan) Title() string {
 	text, _ := p.file.Name.fill(p.values(nil)) // what cannot be filled in is no title
@@ -191,6 +196,9 @@ type Decision struct {
 
 // Job decides about a job. An error says that an expression has no value, which nobody can tell before; the job cannot run then.
 func (p *Plan) Job(n Node, g *Given) (Decision, error) {
+	if why := n.Job.held(g); why != "" {
+		return Decision{Skip: why}, nil
+	}
 	v := p.values(n.Leg)
 	p.needs(v, n, g)
 	status := statusOf(n, g)
@@ -198,7 +206,7 @@ func (p *Plan) Job(n Node, g *Given) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	if why, err := n.Job.skip(v, status, g); why != "" || err != nil {
+	if why, err := n.Job.skip(v, status); why != "" || err != nil {
 		return Decision{Skip: why}, err
 	}
 	spec, err := p.spec(n, v, g, env)
@@ -237,8 +245,14 @@ func (p *Plan) values(leg forge.Leg) map[string]any {
 	return v
 }
 
+// needs adds what the needed jobs say. One that has not succeeded has given nothing: its outputs are empty texts.
 func (p *Plan) needs(v map[string]any, n Node, g *Given) {
 	for _, e := range g.Needs {
+		if e.Outcome != Succeeded {
+			for _, o := range p.file.job(e.Job).Outputs {
+				v["needs."+underscored(string(e.Job))+".outputs."+underscored(o.Name)] = ""
+			}
+		}
 		at := "needs." + underscored(string(e.Job))
 		v[at+".result"] = e.Outcome.String()
 		for _, o := range e.Outputs {
@@ -265,18 +279,24 @@ func statusOf(n Node, g *Given) status {
 	return s
 }
 
-// skip says why a job does not run, or nothing.
-func (j *Job) skip(v map[string]any, s status, g *Given) (string, error) {
-	s.in(v)
-	if j.condition == nil || !j.condition.status {
-		for i, e := range g.Needs {
-			if e.Outcome != Succeeded && (e.Outcome != Skipped || !j.Needs[i].Optional) {
-				return fmt.Sprintf("%s, which it needs, %s", e.Job, map[Outcome]string{
-					Failed: "failed", Cancelled: "was cancelled", Skipped: "was skipped",
-				}[e.Outcome]), nil
-			}
+// held says which of its needs keeps a job from running, or nothing. A condition with success() or the like decides by itself.
+func (j *Job) held(g *Given) string {
+	if j.condition != nil && j.condition.status {
+		return ""
+	}
+	for i, e := range g.Needs {
+		if e.Outcome != Succeeded && (e.Outcome != Skipped || !j.Needs[i].Optional) {
+			return fmt.Sprintf("%s, which it needs, %s", e.Job, map[Outcome]string{
+				Failed: "failed", Cancelled: "was cancelled", Skipped: "was skipped",
+			}[e.Outcome])
 		}
 	}
+	return ""
+}
+
+// skip says why the condition of a job keeps it from running, or nothing.
+func (j *Job) skip(v map[string]any, s status) (string, error) {
+	s.in(v)
 	if j.condition == nil {
 		return "", nil
 	}

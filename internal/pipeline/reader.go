@@ -19,6 +19,7 @@ type reader struct {
 	nodes int // read so far, those that aliases repeat included
 	depth int
 	over  bool // a bound was passed: nothing more is read
+	lines []string
 }
 
 func (r *reader) wrong(code Code, at Pos, hint, format string, args ...any) {
@@ -26,6 +27,9 @@ func (r *reader) wrong(code Code, at Pos, hint, format string, args ...any) {
 		r.found = append(r.found, Problem{Code: code, At: at, What: fmt.Sprintf(format, args...), Hint: hint})
 	}
 }
+
+// good reports whether nothing but advice was found.
+func (r *reader) good() bool { return !r.over && len(Problems(r.found).Wrong()) == 0 }
 
 // stop reports a bound that was passed and ends the reading.
 func (r *reader) stop(at Pos, format string, args ...any) {
@@ -44,6 +48,7 @@ func (r *reader) document(text []byte) *yaml.Node {
 		r.wrong(CodeSyntax, badUTF8(text), "save the file as UTF-8", "the file is not UTF-8")
 		return nil
 	}
+	r.lines = strings.Split(string(text), "\n")
 	var doc, more yaml.Node
 	loader, err := yaml.NewLoader(bytes.NewReader(text), yaml.WithUniqueKeys(false))
 	if err == nil {
@@ -76,6 +81,9 @@ func (r *reader) syntax(text []byte, err error) {
 		return
 	}
 	at, hint := Pos{load.Mark.Line, load.Mark.Column}, ""
+	if strings.Contains(load.Message, "mapping values are not allowed") {
+		hint = "a text with a colon and a space in it stands in quotes, or on lines of its own behind a |"
+	}
 	if line, ok := lineOf(text, at.Line); ok && strings.HasPrefix(strings.TrimLeft(line, " "), "\t") {
 		hint = "indent with spaces; YAML takes no tabs there"
 	}
@@ -99,6 +107,15 @@ func badUTF8(text []byte) Pos {
 	return at
 }
 
+// stands reports whether a text stands in the file as it is, from a place to the end of it, so that places in it can be counted.
+func (r *reader) stands(at Pos, text string) bool {
+	if at.Line < 1 || at.Line > len(r.lines) {
+		return false
+	}
+	line := []rune(r.lines[at.Line-1])
+	return at.Column >= 1 && at.Column <= len(line) && strings.HasPrefix(string(line[at.Column-1:]), text)
+}
+
 func posOf(n *yaml.Node) Pos { return Pos{n.Line, n.Column} }
 
 // follow returns the node that n stands for, and whether it can be read. It counts what is read, so that aliases of
@@ -114,7 +131,7 @@ func (r *reader) follow(n *yaml.Node) (*yaml.Node, bool) {
 		n = n.Alias // what is not defined, the parser refuses; what goes round about ends at maxDepth
 	}
 	if tag := n.ShortTag(); n.Style&yaml.TaggedStyle != 0 && tag != "!!str" {
-		r.wrong(CodeAnchor, posOf(n), "write the plain value", "the tag %s has no meaning here", clip(tag))
+		r.wrong(CodeAnchor, posOf(n), "put the value into quotes if it begins with a !", "the tag %s has no meaning here", clip(tag))
 		return nil, false
 	}
 	return n, true

@@ -59,6 +59,9 @@ func (t Text) fill(v map[string]any) (string, error) {
 	if t.parts == nil {
 		return t.Value, nil
 	}
+	if _, trial := v[nameTrial]; trial && slices.ContainsFunc(t.parts, func(p piece) bool { return p.x != nil }) {
+		return fmt.Sprintf("x%d-%d", t.At.Line, t.At.Column), nil
+	}
 	var b strings.Builder
 	for _, p := range t.parts {
 		if p.x == nil {

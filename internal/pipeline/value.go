@@ -21,11 +21,12 @@ type value[V any] struct {
 // A shape describes values of one kind, for the schema and for people.
 type shape struct {
 	name    string   // under which it is described once; empty where it is described in place
-	kind    string   // string, boolean, integer, array, object; empty with either
+	kind    string   // string, boolean, integer, array, object, null; empty with either, and for anything
 	words   []string // the only texts that it may be
 	text    string   // what a text must look like, for people
-	least   int      // of an integer
-	most    int      // of an integer, or of the items of an array
+	pattern string   // likewise, for programs: of a text, or of the names of an object's author
+	least   int      // of an integer, of the items of an array, or of the names of an object's author
+	most    int      // likewise
 	items   *shape
 	keys    []described // of an object
 	values  *shape      // of an object with keys of its author's choice
@@ -70,12 +71,14 @@ func (r *reader) text(n *yaml.Node) (Text, bool) {
 		r.wrong(CodeType, at, `leave the key out, or write "" for an empty text`, "there is no value here")
 		return Text{}, false
 	}
-	single, double := n.Style&yaml.SingleQuotedStyle != 0, n.Style&yaml.DoubleQuotedStyle != 0
-	return Text{
-		Value: n.Value, At: at, quote: single || double,
-		block: n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 || strings.Contains(n.Value, "\n") ||
-			single && strings.Contains(n.Value, "'") || double && strings.ContainsAny(n.Value, "\"\\"),
-	}, true
+	quote := ""
+	switch {
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		quote = "'"
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		quote = `"`
+	}
+	return Text{Value: n.Value, At: at, quote: quote != "", block: !r.stands(at, quote+n.Value)}, true
 }
 
 // texts is any text.
@@ -318,7 +321,7 @@ func fill[T any](r *reader, n *yaml.Node, at Pos, keys []key[T], names []string,
 	}
 	for _, k := range keys {
 		if k.required && !there[k.name] {
-			r.wrong(CodeMissing, at, k.doc, "the key %q is missing", k.name)
+			r.wrong(CodeMissing, at, k.name+" says: "+k.doc, "the key %q is missing", k.name)
 		}
 	}
 }
@@ -350,7 +353,7 @@ func mapping[V any](v value[V], check func(name string) string, most int) value[
 				}
 				got, good := v.read(r, p.value)
 				ok = ok && good
-				all = append(all, named[V]{p.name, p.at, got})
+				all = append(all, named[V]{p.name, p.at, got, good})
 			}
 		})
 		return all, ok && !r.over
@@ -362,6 +365,7 @@ type named[V any] struct {
 	name  string
 	at    Pos
 	value V
+	good  bool // the value is all that was written
 }
 
 // codes is a list of exit codes, in ascending order.

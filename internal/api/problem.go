@@ -66,6 +66,11 @@ type Problem struct {
 type Wrong struct {
 	Path string `json:"path,omitempty"` // as in jobs[0].spec.steps[3].timeout; empty for the request itself
 	What string `json:"what"`
+	Hint string `json:"hint,omitempty"` // what to do
+	// Of a pipeline file: Path is the file, and here stand the place, from 1, and the kind of problem.
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Kind   string `json:"kind,omitempty"`
 }
 
 var titles = map[Code]string{

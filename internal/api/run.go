@@ -1,10 +1,33 @@
 package api
 
-// RunRequest asks for a run: POST runs. With the same Idempotency-Key, the same request gives the same run.
+// RunRequest asks for a run, by its jobs or by a pipeline: POST runs. With the same Idempotency-Key, the same request gives
+// the same run.
 type RunRequest struct {
-	Project string       `json:"project,omitempty"` // "default" where none is named
-	Name    string       `json:"name,omitempty"`    // a title for people, one line of at most 256 bytes
-	Jobs    []JobRequest `json:"jobs"`
+	Project  string           `json:"project,omitempty"` // "default" where none is named
+	Name     string           `json:"name,omitempty"`    // a title for people, one line of at most 256 bytes
+	Jobs     []JobRequest     `json:"jobs,omitempty"`
+	Pipeline *PipelineRequest `json:"pipeline,omitempty"`
+}
+
+// PipelineRequest is a pipeline file with what it runs on. Its trees were uploaded before.
+type PipelineRequest struct {
+	File   string   `json:"file"`           // its path in the source, for people
+	Text   string   `json:"text"`           // all of it
+	Jobs   []string `json:"jobs,omitempty"` // keys of those that are wanted, with whatever they need; absent: all
+	Source *Tree    `json:"source,omitempty"`
+	// SourceWithGit is the source with a clean repository of the commit in .git, for the jobs that want it.
+	SourceWithGit *Tree    `json:"source_with_git,omitempty"`
+	Git           GitFacts `json:"git"`
+}
+
+// GitFacts are what expressions of a pipeline know as git.*.
+type GitFacts struct {
+	Event  string `json:"event,omitempty"` // manual where nothing is said
+	SHA    string `json:"sha,omitempty"`
+	Ref    string `json:"ref,omitempty"` // refs/heads/main
+	Branch string `json:"branch,omitempty"`
+	Tag    string `json:"tag,omitempty"`
+	Dirty  bool   `json:"dirty,omitempty"`
 }
 
 // JobRequest is one job of it.
@@ -49,9 +72,11 @@ type Job struct {
 	Run             string      `json:"run"`
 	Project         string      `json:"project,omitempty"`
 	Key             string      `json:"key"`
+	Title           string      `json:"title,omitempty"` // for people
 	Leg             []AxisValue `json:"leg,omitempty"`
 	Needs           []Need      `json:"needs,omitempty"`
-	State           string      `json:"state"` // Waiting, Ready, Offered, Active, Succeeded, Failed, Cancelled, Skipped
+	Group           string      `json:"group,omitempty"` // of which one job runs at a time
+	State           string      `json:"state"`           // Waiting, Ready, Offered, Active, Succeeded, Failed, Cancelled, Skipped
 	Ended           bool        `json:"ended"`
 	CancelRequested bool        `json:"cancel_requested,omitempty"`
 	Reason          string      `json:"reason"` // one sentence on why it is in this state; GET jobs/{id}/explain says all

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
@@ -19,6 +20,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/objects"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/enroll"
+	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
@@ -208,6 +210,7 @@ func (d *Daemon) openControl(_ context.Context, stack *program.Stack, p *parts) 
 	took := newDurations(d.cfg.Metrics)
 	p.control = control.New(control.Config{
 		Store: p.store, CA: p.ca, Policy: d.cfg.Policy, Trees: p.objects, Log: d.cfg.Log,
+		Objects:    func(project forge.ProjectName) cas.Store { return p.objects.Project(project) },
 		Place:      func(w control.Placement) { p.agents.Place(core.Place(w)) },
 		Cancelling: took.cancelling,
 	})

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/clock"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -47,7 +48,9 @@ type Config struct {
 	CA         *trust.CA
 	Policy     forge.LeasePolicy
 	Trees      Trees // nil: no run has inputs
-	Log        *slog.Logger
+	// Objects are those of a project; nil: no run comes as a pipeline.
+	Objects func(forge.ProjectName) cas.Store
+	Log     *slog.Logger
 }
 
 // Trees knows which trees of files a project has; objects.Objects does.
@@ -66,12 +69,14 @@ type Control struct {
 	ca         *trust.CA
 	policy     forge.LeasePolicy
 	trees      Trees
+	stored     func(forge.ProjectName) cas.Store
 	log        *slog.Logger
 	now        func() forge.Instant
 	nudge      chan struct{} // holds one
 	needs      needs         // has a lock of its own; it reads the store while it holds it, and takes no other
 
 	fleet fleet
+	plans plans // of Run's goroutine
 
 	mu      sync.Mutex
 	waits   waits
@@ -91,8 +96,9 @@ func New(cfg Config) *Control {
 		cancelling = func([]forge.JobID) {}
 	}
 	return &Control{
-		store: cfg.Store, wishes: cfg.Place, cancelling: cancelling, ca: cfg.CA, policy: cfg.Policy, trees: cfg.Trees, log: log, now: clock.Boot,
+		store: cfg.Store, wishes: cfg.Place, cancelling: cancelling, ca: cfg.CA, policy: cfg.Policy, trees: cfg.Trees, stored: cfg.Objects, log: log, now: clock.Boot,
 		nudge: make(chan struct{}, 1), waits: waits{}, fleet: fleet{live: map[forge.RunnerID]live{}, refused: map[forge.RunnerID]Refusal{}},
+		plans: plans{of: map[forge.RunID]*planned{}},
 	}
 }
 
@@ -202,7 +208,7 @@ func (c *Control) settleAll(ctx context.Context) error {
 	}
 	var first error
 	for _, id := range runs {
-		if err := c.store.Settle(ctx, id, settle); err != nil && first == nil {
+		if err := c.settleOne(ctx, id); err != nil && first == nil {
 			first = err
 		}
 	}

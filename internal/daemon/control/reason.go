@@ -78,6 +78,9 @@ func JobReason(j *store.Job) string {
 	case forge.JobSucceeded:
 		return "it ended well"
 	case forge.JobFailed:
+		if j.Reason != "" {
+			return j.Reason
+		}
 		return "its last attempt " + ClassReason(a.Outcome)
 	case forge.JobCancelled:
 		return "it was cancelled"

@@ -18,27 +18,54 @@ import (
 //     one was cancelled, else Error if one failed by ours, else Succeeded.
 //
 // It is pure, and settling again what it has settled changes nothing.
-func settle(run store.Run, jobs []store.Job) store.Settlement {
-	s := settlement{cancel: run.CancelRequested, legs: map[forge.JobKey][]*settled{}}
+func settle(run store.Run, jobs []store.Job) store.Settlement { return settleBy(run, jobs, nil) }
+
+// settleBy is settle with what was made ready for a run that came as a pipeline: there it is the plan that says which job
+// runs, which is skipped, and which failures count. It may not know of everything, and then leaves the rest for the next time.
+func settleBy(run store.Run, jobs []store.Job, by *prepared) store.Settlement {
+	s := settlement{cancel: run.CancelRequested, legs: map[forge.JobKey][]*settled{}, by: by}
 	if run.State.Ended() {
+		return s.out
+	}
+	if by != nil && !s.cancel && !by.knows(jobs) {
+		s.out.Again = true
 		return s.out
 	}
 	all := make([]*settled, len(jobs))
 	for i := range jobs {
-		j := &settled{Job: &jobs[i], after: jobs[i].State}
+		j := &settled{Job: &jobs[i], after: jobs[i].State, allowed: by.allows(jobs[i].ID)}
 		all[i] = j
 		s.legs[j.Key] = append(s.legs[j.Key], j)
 	}
 	for _, j := range all {
 		s.decide(j)
 	}
+	s.failFast(all)
 	s.out.Run = advance(run.State, all)
 	return s.out
+}
+
+// failFast stops the other legs of a job of which one has failed, where its plan says so.
+func (s *settlement) failFast(all []*settled) {
+	if s.by == nil {
+		return
+	}
+	for _, j := range all {
+		if j.after != forge.JobFailed || j.allowed || !s.by.failFast[j.Key] {
+			continue
+		}
+		for _, leg := range s.legs[j.Key] {
+			if !leg.after.Ended() {
+				s.stop(leg)
+			}
+		}
+	}
 }
 
 // settlement is a decision on its way.
 type settlement struct {
 	cancel bool
+	by     *prepared // nil: the jobs came with their specs
 	legs   map[forge.JobKey][]*settled
 	out    store.Settlement
 }
@@ -48,6 +75,7 @@ type settled struct {
 	*store.Job
 	decided bool
 	after   forge.JobState
+	allowed bool // its failure counts as a success
 }
 
 // decide says what becomes of a job. It looks at the needs first, and at theirs: as deep as the graph, which has no
@@ -64,6 +92,10 @@ func (s *settlement) decide(j *settled) {
 	if j.State != forge.JobWaiting {
 		return
 	}
+	if s.by != nil {
+		s.planned(j)
+		return
+	}
 	ready := true
 	for _, need := range j.Needs {
 		how, well := s.ended(need)
@@ -77,6 +109,23 @@ func (s *settlement) decide(j *settled) {
 	if ready {
 		j.after = forge.JobReady
 		s.out.Plan = append(s.out.Plan, store.Planned{Plan: authority.Plan{Job: j.ID, Spec: j.Draft}})
+	}
+}
+
+// planned carries out what was decided about a job of a pipeline, if anything was.
+func (s *settlement) planned(j *settled) {
+	v, ok := s.by.verdicts[j.ID]
+	switch {
+	case !ok:
+	case v.fail != "":
+		j.after, j.Authority.Outcome = forge.JobFailed, forge.Unplanned
+		s.out.Fail = append(s.out.Fail, store.Skip{Job: j.ID, Reason: v.fail})
+	case v.skip != "":
+		j.after = forge.JobSkipped
+		s.out.Skip = append(s.out.Skip, store.Skip{Job: j.ID, Reason: v.skip})
+	default:
+		j.after = forge.JobReady
+		s.out.Plan = append(s.out.Plan, v.plan)
 	}
 }
 
@@ -123,6 +172,9 @@ func advance(from forge.RunState, jobs []*settled) []lifecycle.Event {
 			started = true
 		case forge.JobFailed:
 			started = true
+			if j.allowed {
+				continue
+			}
 			byUs := j.Authority.Outcome.Fault() == forge.FaultInfrastructure
 			ours, failed = ours || byUs, failed || !byUs
 		case forge.JobCancelled:

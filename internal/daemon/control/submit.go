@@ -27,12 +27,13 @@ const MaxRunName = 256
 
 // Submission is a run to be made.
 type Submission struct {
-	Project forge.ProjectName
-	Name    string           // a title for people, or empty
-	Trust   forge.TrustClass // of whoever submits; each job's Constraints.Trust is set to it
-	Key     string           // idempotency key, or empty
-	Actor   string
-	Jobs    []SubmittedJob
+	Project  forge.ProjectName
+	Name     string           // a title for people, or empty
+	Trust    forge.TrustClass // of whoever submits; each job's Constraints.Trust is set to it
+	Key      string           // idempotency key, or empty
+	Actor    string
+	Jobs     []SubmittedJob
+	Pipeline *Pipeline // instead of Jobs
 }
 
 // SubmittedJob is one job of it. Project, Job and Leg of its spec are set from here.
@@ -56,7 +57,7 @@ var ErrKeyReused = errors.New("this idempotency key was used for another run")
 // of the same with the same key returns the first one's run, with made false. After store.ErrUnknown the same submission
 // with the same key can be made again.
 func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made bool, err error) {
-	n, err := c.newRun(s)
+	n, err := c.newRun(ctx, s)
 	if err != nil {
 		return store.Run{}, false, err
 	}
@@ -70,8 +71,10 @@ func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made
 		if !made {
 			return sameJobs(tx, run.ID, n.Jobs)
 		}
-		if err := tx.Settle(run.ID, settle); err != nil {
-			return err
+		if n.Origin == nil { // else its jobs are planned by the next round, which may read objects
+			if err := tx.Settle(run.ID, settle); err != nil {
+				return err
+			}
 		}
 		run, err = tx.Run(run.ID)
 		return err
@@ -98,10 +101,19 @@ func sameJobs(tx *store.Tx, id forge.RunID, jobs []store.NewJob) error {
 }
 
 // newRun checks a submission and encodes its specifications.
-func (c *Control) newRun(s Submission) (store.NewRun, error) {
+func (c *Control) newRun(ctx context.Context, s Submission) (store.NewRun, error) {
 	n := store.NewRun{ID: ident.New[forge.RunID](), Project: s.Project, Name: s.Name, Trust: s.Trust, Key: s.Key, Actor: s.Actor}
 	if !validName(s.Name) {
 		return store.NewRun{}, forge.Problems{{Path: "name", What: fmt.Sprintf("is not one line of at most %d bytes", MaxRunName)}}
+	}
+	if s.Pipeline != nil {
+		if len(s.Jobs) > 0 {
+			return store.NewRun{}, forge.Problems{{Path: "jobs", What: "cannot stand beside a pipeline"}}
+		}
+		if err := s.Project.Validate(); err != nil {
+			return store.NewRun{}, err
+		}
+		return n, c.planRun(ctx, &s, &n)
 	}
 	if err := s.graph(n.ID); err != nil {
 		return store.NewRun{}, err
@@ -196,21 +208,46 @@ func (c *Control) checkTrees(ctx context.Context, s *Submission) error {
 				err = c.checkTree(ctx, s.Project, in.Tree)
 				checked[in.Tree] = err
 			}
-			var missing *objects.MissingError
-			var lies *cas.TreeError
-			switch at := fmt.Sprintf("jobs[%d].spec.inputs[%d].tree", i, k); {
-			case err == nil:
-			case errors.As(err, &missing), errors.As(err, &lies):
-				wrong = append(wrong, forge.Problem{Path: at, What: "cannot be used: " + err.Error()})
-			default:
-				return fmt.Errorf("check %s: %w", at, err)
+			bad, err := unusable(fmt.Sprintf("jobs[%d].spec.inputs[%d].tree", i, k), err)
+			if err != nil {
+				return err
 			}
+			wrong = append(wrong, bad...)
 		}
 	}
 	if len(wrong) > 0 {
 		return wrong
 	}
 	return nil
+}
+
+// haveTree checks one tree of a submission; nil is one that it does not name.
+func (c *Control) haveTree(ctx context.Context, project forge.ProjectName, at string, t *forge.TreeRef) error {
+	if t == nil {
+		return nil
+	}
+	if err := t.Validate(); err != nil {
+		return forge.Problems{{Path: at, What: err.Error()}}
+	}
+	wrong, err := unusable(at, c.checkTree(ctx, project, *t))
+	if err == nil && len(wrong) > 0 {
+		return wrong
+	}
+	return err
+}
+
+// unusable tells the problem of a tree, which its submitter can mend, from an error of ours.
+func unusable(at string, err error) (forge.Problems, error) {
+	var missing *objects.MissingError
+	var lies *cas.TreeError
+	switch {
+	case err == nil:
+		return nil, nil
+	case errors.As(err, &missing), errors.As(err, &lies):
+		return forge.Problems{{Path: at, What: "cannot be used: " + err.Error()}}, nil
+	default:
+		return nil, fmt.Errorf("check %s: %w", at, err)
+	}
 }
 
 func (c *Control) checkTree(ctx context.Context, project forge.ProjectName, t forge.TreeRef) error {

@@ -11,6 +11,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/forgeyard/forgeyard/internal/authority"
+	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/cas/disk"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -25,11 +27,12 @@ var policy = forge.DefaultLeasePolicy()
 // world is a Control on a real store, with agents that do what the test says.
 type world struct {
 	*Control
-	t      *testing.T
-	ctx    context.Context
-	store  *store.Store
-	places chan Placement
-	now    forge.Instant // of the Control, where still is set
+	t       *testing.T
+	ctx     context.Context
+	store   *store.Store
+	places  chan Placement
+	objects cas.Store
+	now     forge.Instant // of the Control, where still is set
 }
 
 func newWorld(t *testing.T) *world {
@@ -48,9 +51,23 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, ctx: t.Context(), store: s, places: make(chan Placement, 1024)}
-	w.Control = New(Config{Store: s, Place: func(p Placement) { w.places <- p }, CA: ca, Policy: policy})
+	objects, err := disk.Open(t.TempDir(), disk.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.must(objects.Close()) })
+	w.objects = objects
+	w.Control = New(Config{
+		Store: s, Place: func(p Placement) { w.places <- p }, CA: ca, Policy: policy, Trees: allTrees{},
+		Objects: func(forge.ProjectName) cas.Store { return objects },
+	})
 	return w
 }
+
+// allTrees takes every tree for one that is there.
+type allTrees struct{}
+
+func (allTrees) CheckTree(context.Context, forge.ProjectName, forge.TreeRef) error { return nil }
 
 // run lets the loop run until the test ends.
 func (w *world) run() {
@@ -146,7 +163,7 @@ func (w *world) agent(name string, slots int) *agent {
 	caps := forge.Capabilities{
 		SchemaVersion: forge.CapabilitySchema, Platform: forge.Platform{OS: "linux", Arch: "amd64"},
 		Resources: forge.Resources{CPU: 64_000, Memory: 256 * forge.GiB, Disk: forge.TiB, Slots: 64},
-		Sandboxes: []forge.Sandbox{{Kind: forge.SandboxProcess}},
+		Sandboxes: []forge.Sandbox{{Kind: forge.SandboxNative}, {Kind: forge.SandboxProcess}},
 	}
 	w.must(w.store.Update(w.ctx, store.ClassState, func(tx *store.Tx) error {
 		return errors.Join(
@@ -199,8 +216,8 @@ func (a *agent) accept(c forge.AttemptContext) {
 	}
 }
 
-// complete ends an attempt that was accepted.
-func (a *agent) complete(c forge.AttemptContext, r forge.Result) {
+// complete ends an attempt that was accepted, with outputs that it has delivered.
+func (a *agent) complete(c forge.AttemptContext, r forge.Result, outputs ...forge.OutputRef) {
 	a.w.t.Helper()
 	a.w.do(&authority.Phase{Fence: a.fence, Context: c, Seq: 1, Phase: forge.AttemptRunning})
 	seal := forge.LogSeal{Hash: digest.Of(nil)}
@@ -214,7 +231,15 @@ func (a *agent) complete(c forge.AttemptContext, r forge.Result) {
 	if answer := a.w.do(&authority.SealLog{Fence: a.fence, Context: c, Seal: seal}); !answer.Done {
 		a.w.t.Fatalf("sealing: %+v", answer)
 	}
-	m := &forge.Completion{Context: c, Message: ident.New[forge.MessageID](), Result: r, Capture: forge.Succeeded, Log: seal}
+	m := &forge.Completion{Context: c, Message: ident.New[forge.MessageID](), Result: r, Capture: forge.Succeeded, Log: seal, Outputs: outputs}
+	a.w.must(a.w.store.Update(a.w.ctx, store.ClassState, func(tx *store.Tx) error {
+		for _, o := range outputs {
+			if err := tx.RecordUpload(c.Attempt, o, true); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 	m.CancelSeen = r.Class == forge.Cancelled
 	m.Hash = m.ResultHash()
 	if answer := a.w.do(&authority.Complete{Fence: a.fence, Completion: m}); answer.Completion != forge.CompletionAccepted {

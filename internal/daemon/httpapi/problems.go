@@ -14,8 +14,20 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/pipeline"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
+
+// fileProblem tells what is wrong with a pipeline file, each thing with its place.
+func fileProblem(e *control.PipelineError) *api.Problem {
+	p := api.NewProblem(api.CodeInvalid, "the pipeline %s cannot be run", e.File)
+	for _, f := range e.Found.Wrong() {
+		p.Problems = append(p.Problems, api.Wrong{
+			Path: e.File, What: f.What, Hint: f.Hint, Line: f.At.Line, Column: f.At.Column, Kind: string(f.Code),
+		})
+	}
+	return p
+}
 
 // problemOf is the one place where errors become problems. What is not known is our fault: it is logged in full by the
 // caller and told in general.
@@ -23,6 +35,8 @@ func problemOf(err error) *api.Problem {
 	var problem *api.Problem
 	var early control.Unsupported
 	var found forge.Problems
+	var file *control.PipelineError
+	var unknown *pipeline.UnknownJobError
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &problem):
@@ -31,6 +45,10 @@ func problemOf(err error) *api.Problem {
 		return api.Invalid(api.CodeNotYet, "", forge.Problems(early))
 	case errors.As(err, &found):
 		return api.Invalid(api.CodeInvalid, "", found)
+	case errors.As(err, &file):
+		return fileProblem(file)
+	case errors.As(err, &unknown):
+		return api.Invalid(api.CodeInvalid, "", forge.Problems{{Path: "pipeline.jobs", What: unknown.Error()}})
 	case errors.As(err, &tooLarge):
 		return api.NewProblem(api.CodeTooLarge, "it may have %d bytes", tooLarge.Limit)
 	case objectProblem(err) != nil:

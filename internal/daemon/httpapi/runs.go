@@ -1,15 +1,21 @@
 package httpapi
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/jobspec"
+	"github.com/forgeyard/forgeyard/internal/pipeline"
 )
 
 // runTrust is the trust class of a run that an administrator submits: it follows from who asks, never from the request.
@@ -47,6 +53,11 @@ func submissionOf(request *api.RunRequest) (control.Submission, error) {
 	if out.Project == "" {
 		out.Project = forge.DefaultProject
 	}
+	if request.Pipeline != nil {
+		if err := pipelineOf(request.Pipeline, &out); err != nil {
+			return out, err
+		}
+	}
 	if len(request.Jobs) > forge.MaxJobsPerRun {
 		return out, forge.Problems{{Path: "jobs", What: "has " + strconv.Itoa(len(request.Jobs)) + " items, at most " + strconv.Itoa(forge.MaxJobsPerRun)}}
 	}
@@ -80,6 +91,41 @@ func submissionOf(request *api.RunRequest) (control.Submission, error) {
 		return out, wrong
 	}
 	return out, nil
+}
+
+// pipelineOf turns the pipeline of a request into values.
+func pipelineOf(p *api.PipelineRequest, out *control.Submission) error {
+	out.Pipeline = &control.Pipeline{
+		File: cmp.Or(p.File, "the pipeline"), Text: []byte(p.Text), Wanted: p.Jobs,
+		Facts: pipeline.Facts{Event: cmp.Or(p.Git.Event, "manual"), SHA: p.Git.SHA, Ref: p.Git.Ref, Branch: p.Git.Branch, Tag: p.Git.Tag, Dirty: p.Git.Dirty},
+	}
+	var wrong forge.Problems
+	for _, text := range []struct{ at, text string }{
+		{"file", p.File}, {"git.event", p.Git.Event}, {"git.sha", p.Git.SHA}, {"git.ref", p.Git.Ref}, {"git.branch", p.Git.Branch}, {"git.tag", p.Git.Tag},
+	} {
+		if len(text.text) > forge.MaxPath || strings.ContainsFunc(text.text, unicode.IsControl) || !utf8.ValidString(text.text) {
+			wrong = append(wrong, forge.Problem{Path: "pipeline." + text.at, What: "is not one line of at most " + strconv.Itoa(forge.MaxPath) + " bytes"})
+		}
+	}
+	for _, t := range []struct {
+		at   string
+		tree *api.Tree
+		into **forge.TreeRef
+	}{{"source", p.Source, &out.Pipeline.Source}, {"source_with_git", p.SourceWithGit, &out.Pipeline.WithGit}} {
+		if t.tree == nil {
+			continue
+		}
+		root, err := digest.ParseRef(t.tree.Root)
+		if err != nil {
+			wrong = append(wrong, forge.Problem{Path: "pipeline." + t.at + ".root", What: err.Error()})
+			continue
+		}
+		*t.into = &forge.TreeRef{Root: root, Files: t.tree.Files, Bytes: forge.Bytes(t.tree.Bytes), Depth: t.tree.Depth}
+	}
+	if len(wrong) > 0 {
+		return wrong
+	}
+	return nil
 }
 
 func (s *Server) listRuns(r *http.Request) (any, error) {
@@ -209,6 +255,9 @@ func (s *Server) job(r *http.Request, id forge.JobID) (out api.Job, err error) {
 			return err
 		}
 		out = jobOf(&job)
+		if job.Spec.IsZero() && job.Draft.IsZero() {
+			return nil // it was not planned yet, or never will be
+		}
 		spec, err := specOf(v, &job)
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ func runOf(r *store.Run) api.Run {
 func jobOf(j *store.Job) api.Job {
 	a := &j.Authority
 	out := api.Job{
-		ID: j.ID.String(), Run: j.Run.String(), Project: string(j.Project), Key: string(j.Key), State: j.State.String(),
+		ID: j.ID.String(), Run: j.Run.String(), Project: string(j.Project), Key: string(j.Key), Title: j.Title, Group: j.Lane, State: j.State.String(),
 		Ended: j.State.Ended(), CancelRequested: a.CancelRequested, Reason: control.JobReason(j), Attempts: a.Attempts,
 		CreatedAt: api.TimeOf(j.Created), EndedAt: api.TimeOf(j.Ended),
 	}

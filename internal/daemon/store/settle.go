@@ -16,6 +16,7 @@ type Settlement struct {
 	Fail   []Skip            // waiting jobs that cannot be planned
 	Cancel []forge.JobID     // by authority.CancelJob
 	Run    []lifecycle.Event // of the run, in order; at most two (start, then an end)
+	Again  bool              // not everything could be decided: the run stays unsettled
 }
 
 // Planned makes a waiting job ready.
@@ -53,8 +54,12 @@ func (tx *Tx) Settle(run forge.RunID, decide func(Run, []Job) Settlement) error 
 	if _, err := tx.exec(`UPDATE run SET unsettled = 0 WHERE id = ? AND unsettled = 1`, run.ULID[:]); err != nil {
 		return err
 	}
-	if err := tx.carryOut(&r, jobs, decide(r, jobs)); err != nil {
+	s := decide(r, jobs)
+	if err := tx.carryOut(&r, jobs, s); err != nil {
 		return fmt.Errorf("settle run %v: %w", run, err)
+	}
+	if s.Again {
+		return tx.unsettle(run)
 	}
 	return nil
 }

@@ -1,0 +1,228 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/cas/tree"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/digest"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/ident"
+	"github.com/forgeyard/forgeyard/internal/pipeline"
+)
+
+// maxTitle bounds the bytes of a title that a pipeline gives to a run or a job.
+const maxTitle = forge.MaxTitle
+
+// Pipeline is a run that is submitted as a pipeline file (D14). Its jobs are planned here, each when its needs have ended.
+type Pipeline struct {
+	File    string // its path in the source, for people
+	Text    []byte
+	Wanted  []string // keys of jobs; empty: all
+	Facts   pipeline.Facts
+	Source  *forge.TreeRef // nil: there is none
+	WithGit *forge.TreeRef // the source with its repository; nil: there is none
+}
+
+// PipelineError says what is wrong with a pipeline file, whole.
+type PipelineError struct {
+	File  string
+	Text  []byte
+	Found pipeline.Problems
+}
+
+func (e *PipelineError) Error() string {
+	return fmt.Sprintf("%s cannot be run: %v", e.File, e.Found.Wrong())
+}
+
+// origin is what is kept of a submission beside the text of its pipeline.
+type origin struct {
+	File    string            `json:"file"`
+	Wanted  []string          `json:"wanted,omitempty"`
+	Facts   pipeline.Facts    `json:"facts"`
+	Source  *forge.TreeRef    `json:"source,omitempty"`
+	WithGit *forge.TreeRef    `json:"with_git,omitempty"`
+	Hashes  map[string]string `json:"hashes,omitempty"` // by patterns, joined by line feeds
+}
+
+// planRun makes the jobs of a pipeline. The error may be a *PipelineError, a *pipeline.UnknownJobError or Unsupported.
+func (c *Control) planRun(ctx context.Context, s *Submission, n *store.NewRun) error {
+	if c.stored == nil {
+		return errNoObjects
+	}
+	p := s.Pipeline
+	file, found := pipeline.Parse(p.Text)
+	if file == nil {
+		return &PipelineError{p.File, p.Text, found}
+	}
+	plan, err := file.Expand(p.Facts, p.Wanted)
+	if err != nil {
+		return err
+	}
+	if err := tooEarlyIn(plan); err != nil {
+		return err
+	}
+	for at, t := range map[string]*forge.TreeRef{"pipeline.source": p.Source, "pipeline.with_git": p.WithGit} {
+		if err := c.haveTree(ctx, s.Project, at, t); err != nil {
+			return err
+		}
+	}
+	o := origin{File: p.File, Wanted: p.Wanted, Facts: p.Facts, Source: p.Source, WithGit: p.WithGit}
+	if o.Hashes, err = c.hashes(ctx, s.Project, p.Source, file.Hashes()); err != nil {
+		return err
+	}
+	facts, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("keep what is known of a run: %w", err)
+	}
+	n.Origin = &store.Origin{Pipeline: p.Text, Facts: facts}
+	if n.Name == "" {
+		n.Name = title(plan.Title())
+	}
+	if n.Lane, n.Replace, err = plan.Group(); err != nil {
+		return forge.Problems{{Path: "concurrency.group", What: err.Error()}}
+	}
+	for _, node := range plan.Nodes {
+		n.Jobs = append(n.Jobs, store.NewJob{
+			ID: ident.New[forge.JobID](), Key: node.Job.Key, Title: title(plan.TitleOf(node)), Leg: node.Leg, Needs: node.Needs(),
+		})
+	}
+	return laneFits(n.Lane)
+}
+
+// title is a text on one line of at most maxTitle bytes.
+func title(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxTitle {
+		text = strings.ToValidUTF8(text[:maxTitle-len("…")], "") + "…"
+	}
+	return text
+}
+
+func laneFits(lane string) error {
+	if len(lane) > store.MaxLane {
+		return forge.Problems{{Path: "concurrency.group", What: fmt.Sprintf("has %d bytes, at most %d", len(lane), store.MaxLane)}}
+	}
+	return nil
+}
+
+// tooEarlyIn lists what the jobs of a plan ask for that nothing carries out yet.
+func tooEarlyIn(plan *pipeline.Plan) error {
+	var early forge.Problems
+	seen := map[forge.JobKey]bool{}
+	for _, n := range plan.Nodes {
+		if seen[n.Job.Key] {
+			continue
+		}
+		seen[n.Job.Key] = true
+		for _, part := range []struct {
+			name string
+			n    int
+		}{{"cache", len(n.Job.Caches)}, {"secrets", len(n.Job.Secrets)}} {
+			if part.n > 0 {
+				early = append(early, forge.Problem{Path: fmt.Sprintf("jobs.%s.%s", n.Job.Key, part.name), What: "cannot be used yet; leave it out"})
+			}
+		}
+	}
+	if len(early) > 0 {
+		return Unsupported(early)
+	}
+	return nil
+}
+
+// hashes gives for each list of patterns the hash of the files of a tree that they match, with their paths.
+func (c *Control) hashes(ctx context.Context, project forge.ProjectName, source *forge.TreeRef, lists [][]string) (map[string]string, error) {
+	if len(lists) == 0 {
+		return nil, nil
+	}
+	hashers := make([]*digest.Hash, len(lists))
+	for i := range hashers {
+		hashers[i] = digest.NewHash()
+	}
+	if source != nil {
+		err := cas.Walk(ctx, c.stored(project), *source, func(path string, e tree.Entry) error {
+			for i, patterns := range lists {
+				if e.Kind == tree.File && matchesAny(patterns, path) {
+					fmt.Fprintf(hashers[i], "%s\x00%v\n", path, e.Ref)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for the files of hashFiles: %w", err)
+		}
+	}
+	out := make(map[string]string, len(lists))
+	for i, patterns := range lists {
+		sum := hashers[i].Ref().Digest.String()
+		out[strings.Join(patterns, "\n")] = strings.TrimPrefix(sum, "b3:")[:32]
+	}
+	return out, nil
+}
+
+func matchesAny(patterns []string, path string) bool {
+	for _, p := range patterns {
+		if ok, err := doublestar.Match(p, path); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// plans remembers what the latest runs were planned from.
+type plans struct {
+	of    map[forge.RunID]*planned
+	order []forge.RunID
+}
+
+// maxPlans bounds them.
+const maxPlans = 256
+
+// planned is the plan of a run, with what it was made from.
+type planned struct {
+	origin
+	project forge.ProjectName
+	plan    *pipeline.Plan
+	nodes   map[string]pipeline.Node // by key and leg
+}
+
+func nodeName(key forge.JobKey, leg forge.Leg) string { return string(key) + "\x00" + leg.String() }
+
+// planOf returns the plan of a run, or nil for one whose jobs came with their specs. Only Run's goroutine calls it.
+func (c *Control) planOf(run *store.Run, o *store.Origin) (*planned, error) {
+	if p := c.plans.of[run.ID]; p != nil {
+		return p, nil
+	}
+	file, found := pipeline.Parse(o.Pipeline)
+	if file == nil {
+		return nil, fmt.Errorf("the pipeline of run %v was good and is not any more: %w", run.ID, found.Wrong())
+	}
+	p := &planned{project: run.Project, nodes: map[string]pipeline.Node{}}
+	if err := json.Unmarshal(o.Facts, &p.origin); err != nil {
+		return nil, fmt.Errorf("what is kept of run %v: %w", run.ID, err)
+	}
+	var err error
+	if p.plan, err = file.Expand(p.Facts, p.Wanted); err != nil {
+		return nil, fmt.Errorf("run %v: %w", run.ID, err)
+	}
+	for _, n := range p.plan.Nodes {
+		p.nodes[nodeName(n.Job.Key, n.Leg)] = n
+	}
+	if len(c.plans.order) >= maxPlans {
+		delete(c.plans.of, c.plans.order[0])
+		c.plans.order = c.plans.order[1:]
+	}
+	c.plans.of[run.ID] = p
+	c.plans.order = append(c.plans.order, run.ID)
+	return p, nil
+}
+
+// errNoObjects says that this daemon has no content store.
+var errNoObjects = errors.New("this daemon has no content store")

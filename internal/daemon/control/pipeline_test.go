@@ -1,0 +1,390 @@
+package control
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/cas/tree"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/digest"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/jobspec"
+	"github.com/forgeyard/forgeyard/internal/pipeline"
+)
+
+// pipelined submits a pipeline.
+func (w *world) pipelined(text string, facts pipeline.Facts, wanted ...string) store.Run {
+	w.t.Helper()
+	run, _, err := w.Submit(w.ctx, Submission{
+		Project: forge.DefaultProject, Trust: forge.TrustTrusted, Actor: "tester",
+		Pipeline: &Pipeline{File: "p.yml", Text: []byte(text), Facts: facts, Wanted: wanted},
+	})
+	w.must(err)
+	return run
+}
+
+// plant puts a tree into the store of objects.
+func (w *world) plant(files map[string]string) forge.TreeRef {
+	w.t.Helper()
+	var b tree.Builder
+	for path, content := range files {
+		ref := digest.RefOf([]byte(content))
+		w.must(w.objects.Put(w.ctx, ref, strings.NewReader(content)))
+		w.must(b.Add(path, tree.Entry{Kind: tree.File, Ref: ref}))
+	}
+	root, _, err := b.Build(func(ref digest.Ref, encoded []byte) error { return w.objects.Put(w.ctx, ref, bytes.NewReader(encoded)) })
+	w.must(err)
+	return root
+}
+
+// outcome is how the one attempt of a job ends in a story, and what it leaves, by the names of outputs.
+type outcome struct {
+	result forge.Result
+	leaves map[string]map[string]string
+}
+
+var (
+	goes  = outcome{result: forge.Result{Class: forge.Succeeded}}
+	fails = outcome{result: forge.Result{Class: forge.ExitCode, ExitCode: 7}}
+)
+
+// name is a job as stories call it.
+func nameOf(j *store.Job) string {
+	text := string(j.Key)
+	for _, v := range j.Leg {
+		text += "/" + v.Value
+	}
+	return text
+}
+
+// play carries out what is placed until the run has ended: by the story, else well. It returns the specs of what ran.
+func (w *world) play(a *agent, run store.Run, story map[string]outcome) map[string]*forge.JobSpec {
+	w.t.Helper()
+	ran := map[string]*forge.JobSpec{}
+	changes := w.store.Subscribe()
+	defer changes.Close()
+	limit := time.After(20 * time.Second)
+	for !w.runState(run.ID).Ended() {
+		select {
+		case p := <-w.places:
+			w.carryOut(a, p, story, ran)
+		case <-changes.C():
+		case <-limit:
+			w.t.Fatalf("the run does not end: %v", w.states(run.ID))
+		}
+	}
+	return ran
+}
+
+func (w *world) carryOut(a *agent, p Placement, story map[string]outcome, ran map[string]*forge.JobSpec) {
+	w.t.Helper()
+	var job store.Job
+	var spec forge.JobSpec
+	w.view(func(v *store.View) (err error) {
+		if job, err = v.Job(p.Job); err != nil {
+			return err
+		}
+		bytes, err := v.Spec(job.Spec)
+		if err != nil {
+			return err
+		}
+		spec, err = jobspec.Open(job.Spec, bytes)
+		return err
+	})
+	c := w.offer(a, p)
+	a.accept(c)
+	name := nameOf(&job)
+	ran[name] = &spec
+	o, ok := story[name]
+	if !ok {
+		o = goes
+	}
+	var outputs []forge.OutputRef
+	for i, declared := range spec.Outputs {
+		if files := o.leaves[declared.Name]; files != nil {
+			outputs = append(outputs, forge.OutputRef{Output: uint16(i), Ref: w.plant(files).Root, Tree: true})
+		}
+	}
+	a.complete(c, o.result, outputs...)
+}
+
+// states lists how the jobs of a run stand, and why those were skipped or could not be planned.
+func (w *world) states(run forge.RunID) (all []string) {
+	w.t.Helper()
+	w.view(func(v *store.View) error {
+		jobs, err := v.Jobs(run)
+		for i := range jobs {
+			text := fmt.Sprintf("%s %v", nameOf(&jobs[i]), jobs[i].State)
+			if jobs[i].Reason != "" {
+				text += ": " + jobs[i].Reason
+			}
+			all = append(all, text)
+		}
+		return err
+	})
+	return all
+}
+
+func (w *world) told(run store.Run, want forge.RunState, jobs ...string) {
+	w.t.Helper()
+	if got := w.runState(run.ID); got != want {
+		w.t.Errorf("the run is %v, want %v", got, want)
+	}
+	if diff := cmp.Diff(jobs, w.states(run.ID)); diff != "" {
+		w.t.Error(diff)
+	}
+}
+
+func newStage(t *testing.T) (*world, *agent) {
+	w := newWorld(t)
+	a := w.agent("one", 64)
+	a.connect()
+	w.run()
+	return w, a
+}
+
+// Case B90: what is skipped, what runs in spite of it, and how the run ends.
+func TestAPipelineRunsByItsNeedsAndConditions(t *testing.T) {
+	w, a := newStage(t)
+	run := w.pipelined(`version: 1
+jobs:
+  a: { steps: [x] }
+  b: { needs: a, steps: [x] }
+  clean: { needs: b, if: always(), steps: [x] }
+  after: { needs: clean, steps: [x] }
+  blame: { needs: b, if: failure(), steps: [x] }
+  never: { if: git.branch == 'other', steps: [x] }
+  free: { steps: [x], allow_failure: { exit: [7] } }
+  next: { needs: free, steps: [x] }
+`, pipeline.Facts{Branch: "main"})
+	w.play(a, run, map[string]outcome{"a": fails, "free": fails})
+	w.told(run, forge.RunFailed,
+		"a Failed", "b Skipped: a, which it needs, failed", "clean Succeeded", "after Succeeded", "blame Succeeded",
+		"never Skipped: its condition is not true: git.branch == 'other'", "free Failed", "next Succeeded")
+}
+
+// An allowed failure fails neither what needs it nor the run; the wrong exit code does.
+func TestAnAllowedFailureDoesNotFailTheRun(t *testing.T) {
+	w, a := newStage(t)
+	const text = "version: 1\njobs:\n  a: { steps: [x], allow_failure: { exit: [7] } }\n  b: { needs: a, steps: ['echo $NEEDS_A_RESULT'] }\n"
+	run := w.pipelined(text, pipeline.Facts{})
+	ran := w.play(a, run, map[string]outcome{"a": fails})
+	w.told(run, forge.RunSucceeded, "a Failed", "b Succeeded")
+	if !slices.Contains(ran["b"].Env, forge.EnvVar{Name: "NEEDS_A_RESULT", Value: "success"}) {
+		t.Errorf("%v", ran["b"].Env)
+	}
+	run = w.pipelined(text, pipeline.Facts{})
+	w.play(a, run, map[string]outcome{"a": {result: forge.Result{Class: forge.ExitCode, ExitCode: 8}}})
+	w.told(run, forge.RunFailed, "a Failed", "b Skipped: a, which it needs, failed")
+}
+
+// The first leg that fails ends the others, where nothing else is said.
+func TestALegThatFailsEndsTheOthers(t *testing.T) {
+	const text = "version: 1\njobs:\n  a: { matrix: { axes: { n: [1, 2, 3] }%s }, steps: ['echo $MATRIX_N'] }\n  b: { needs: a, steps: [x] }\n"
+	w, a := newStage(t)
+	run := w.pipelined(fmt.Sprintf(text, ", fail_fast: false"), pipeline.Facts{})
+	w.play(a, run, map[string]outcome{"a/1": fails})
+	w.told(run, forge.RunFailed, "a/1 Failed", "a/2 Succeeded", "a/3 Succeeded", "b Skipped: a, which it needs, failed")
+
+	run = w.pipelined(fmt.Sprintf(text, ""), pipeline.Facts{})
+	var running []forge.AttemptContext
+	for range 3 {
+		c := w.offered(a)
+		a.accept(c)
+		running = append(running, c)
+	}
+	a.complete(running[0], fails.result)
+	w.until("the others are to end", func() bool {
+		open := 0
+		for _, j := range w.legs(run.ID) {
+			if !j.State.Ended() && j.Authority.CancelRequested {
+				open++
+			}
+		}
+		return open == 2
+	})
+	for _, c := range running[1:] {
+		a.complete(c, forge.Result{Class: forge.Cancelled})
+	}
+	w.ended(run, forge.RunFailed)
+	failed, stopped := 0, 0
+	for _, j := range w.legs(run.ID) {
+		switch j.State {
+		case forge.JobFailed:
+			failed++
+		case forge.JobCancelled:
+			stopped++
+		}
+	}
+	if failed != 1 || stopped != 2 {
+		t.Errorf("%v", w.states(run.ID))
+	}
+}
+
+func (w *world) legs(run forge.RunID) (jobs []store.Job) {
+	w.t.Helper()
+	w.view(func(v *store.View) (err error) { jobs, err = v.Jobs(run); return err })
+	return jobs
+}
+
+// Texts and files of one job reach those that need it, and only by what was accepted.
+func TestWhatAJobLeavesReachesThoseThatNeedIt(t *testing.T) {
+	w, a := newStage(t)
+	run := w.pipelined(`version: 1
+jobs:
+  version: { steps: [{ id: ver, run: x }], outputs: { number: "v${{ steps.ver.number }}" } }
+  build:
+    matrix: { axes: { os: [linux, mac] } }
+    steps: ['make $MATRIX_OS']
+    artifacts: { name: bin, paths: [bin] }
+  release: { needs: [version, build], if: needs.version.outputs.number == 'v1.2', steps: [x], env: { TAG: "${{ needs.version.outputs.number }}" } }
+`, pipeline.Facts{})
+	leaves := func(name string, files map[string]string) outcome {
+		return outcome{goes.result, map[string]map[string]string{name: files}}
+	}
+	ran := w.play(a, run, map[string]outcome{
+		"version":     leaves(pipeline.StepOutputs, map[string]string{"0/output": "number=1.2\n"}),
+		"build/linux": leaves("bin", map[string]string{"bin/app": "elf"}), "build/mac": leaves("bin", map[string]string{"bin/app": "macho"}),
+	})
+	w.told(run, forge.RunSucceeded, "version Succeeded", "build/linux Succeeded", "build/mac Succeeded", "release Succeeded")
+	spec := ran["release"]
+	for _, want := range []forge.EnvVar{{Name: "NEEDS_VERSION_NUMBER", Value: "v1.2"}, {Name: "TAG", Value: "v1.2"}, {Name: "NEEDS_BUILD_RESULT", Value: "success"}} {
+		if !slices.Contains(spec.Env, want) {
+			t.Errorf("%v is not in %v", want, spec.Env)
+		}
+	}
+	if len(spec.Inputs) != 1 || spec.Inputs[0].Mount != pipeline.NeedsDir {
+		t.Fatalf("inputs %+v", spec.Inputs)
+	}
+	files, err := cas.ReadTree(w.ctx, w.objects, spec.Inputs[0].Tree, 10, forge.KiB)
+	w.must(err)
+	got := map[string]string{}
+	for path, content := range files {
+		got[path] = string(content)
+	}
+	if diff := cmp.Diff(map[string]string{"build/linux/bin/bin/app": "elf", "build/mac/bin/bin/app": "macho"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Case B94: a value that was never written fails whoever reads it, with the reason, and nothing runs without it.
+func TestAnOutputThatIsMissingFailsWhoeverReadsIt(t *testing.T) {
+	w, a := newStage(t)
+	run := w.pipelined(`version: 1
+jobs:
+  version: { steps: [{ id: ver, run: x }], outputs: { number: "${{ steps.ver.number }}" } }
+  release: { needs: version, steps: [x], env: { TAG: "${{ needs.version.outputs.number }}" } }
+`, pipeline.Facts{})
+	w.play(a, run, map[string]outcome{"version": {goes.result, map[string]map[string]string{pipeline.StepOutputs: {"0/output": "other=1\n"}}}})
+	states := w.states(run.ID)
+	if w.runState(run.ID) != forge.RunFailed || states[0] != "version Succeeded" || !strings.HasPrefix(states[1], "release Failed: it cannot be planned: TAG: the expression has no value") {
+		t.Errorf("%v: %v", w.runState(run.ID), states)
+	}
+}
+
+// Case B08: a cancel ends every job at once, also those that run always.
+func TestACancelledPipelineEndsAlsoWhatRunsAlways(t *testing.T) {
+	w, a := newStage(t)
+	run := w.pipelined("version: 1\njobs:\n  a: { parallel: 20, steps: [x] }\n  b: { needs: a, if: always(), steps: [x] }\n", pipeline.Facts{})
+	var open []forge.AttemptContext
+	for range 20 {
+		c := w.offered(a)
+		a.accept(c)
+		open = append(open, c)
+	}
+	if _, err := w.CancelRun(w.ctx, run.ID, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range open {
+		a.complete(c, forge.Result{Class: forge.Cancelled})
+	}
+	w.ended(run, forge.RunCancelled)
+	if last := w.states(run.ID)[20]; last != "b Cancelled" {
+		t.Error(last)
+	}
+}
+
+// Case B89: a newer run of a group waits for the older one, or ends it.
+func TestRunsOfAGroupGoOneAfterTheOther(t *testing.T) {
+	w, a := newStage(t)
+	text := func(replace bool) string {
+		return fmt.Sprintf("version: 1\nconcurrency: { group: \"ci-${{ git.ref }}\", cancel_running: %v }\njobs: { a: { steps: [x] } }\n", replace)
+	}
+	first := w.pipelined(text(false), pipeline.Facts{Ref: "main"})
+	c := w.offered(a)
+	a.accept(c)
+	second := w.pipelined(text(false), pipeline.Facts{Ref: "main"})
+	other := w.pipelined(text(false), pipeline.Facts{Ref: "other"})
+	w.play(a, other, nil)
+	if got := w.states(second.ID); got[0] != "a Waiting" {
+		t.Errorf("the second is %v beside the first", got)
+	}
+	a.complete(c, goes.result)
+	w.play(a, second, nil)
+	w.told(first, forge.RunSucceeded, "a Succeeded")
+	w.told(second, forge.RunSucceeded, "a Succeeded")
+
+	third := w.pipelined(text(false), pipeline.Facts{Ref: "main"})
+	c = w.offered(a)
+	a.accept(c)
+	fourth := w.pipelined(text(true), pipeline.Facts{Ref: "main"})
+	w.until("the third is to be cancelled", func() bool { return w.jobs(third.ID)["a"].Authority.CancelRequested })
+	a.complete(c, forge.Result{Class: forge.Cancelled})
+	w.play(a, fourth, nil)
+	w.told(third, forge.RunCancelled, "a Cancelled")
+	w.told(fourth, forge.RunSucceeded, "a Succeeded")
+}
+
+// What is wrong with a file, or asks for what cannot be done yet, is told before anything is stored.
+func TestABadPipelineIsRefusedWhole(t *testing.T) {
+	w := newWorld(t)
+	submit := func(text string, wanted ...string) error {
+		_, _, err := w.Submit(w.ctx, Submission{
+			Project: forge.DefaultProject, Trust: forge.TrustTrusted, Pipeline: &Pipeline{File: "p.yml", Text: []byte(text), Wanted: wanted},
+		})
+		return err
+	}
+	var file *PipelineError
+	if err := submit("version: 1\njobs: {a: {steps: [x], needs: b}, c: {stepz: [x]}}\n"); !errors.As(err, &file) || len(file.Found) < 2 {
+		t.Errorf("%v", err)
+	}
+	var unknown *pipeline.UnknownJobError
+	if err := submit("version: 1\njobs: {a: {steps: [x]}}\n", "b"); !errors.As(err, &unknown) {
+		t.Errorf("%v", err)
+	}
+	var early Unsupported
+	if err := submit("version: 1\njobs: {a: {steps: [x], cache: {key: k, paths: [~/x]}}}\n"); !errors.As(err, &early) {
+		t.Errorf("%v", err)
+	}
+	w.view(func(v *store.View) error {
+		runs, _, err := v.Runs(store.RunFilter{})
+		if len(runs) > 0 {
+			t.Errorf("%d runs were stored", len(runs))
+		}
+		return err
+	})
+}
+
+// A daemon that was killed plans on from what is stored.
+func TestARestartPlansOn(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent("one", 64)
+	run := w.pipelined("version: 1\njobs: {a: {steps: [x]}, b: {needs: a, steps: [x]}}\n", pipeline.Facts{})
+	again := &world{t: t, ctx: w.ctx, store: w.store, places: w.places, objects: w.objects}
+	again.Control = New(Config{
+		Store: w.store, Place: func(p Placement) { w.places <- p }, CA: w.ca, Policy: policy, Trees: allTrees{},
+		Objects: func(forge.ProjectName) cas.Store { return w.objects },
+	})
+	again.Connected(a.id, a.fence.Session)
+	again.run()
+	again.play(a, run, nil)
+	again.told(run, forge.RunSucceeded, "a Succeeded", "b Succeeded")
+}

@@ -1,0 +1,367 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/forgeyard/forgeyard/internal/authority"
+	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/jobspec"
+	"github.com/forgeyard/forgeyard/internal/pipeline"
+)
+
+// Bounds of what is read of a job's outputs.
+const (
+	maxOutputFiles = 4096
+	maxOutputBytes = 64 * forge.KiB
+)
+
+// prepared is what was made ready for the settlement of a run that came as a pipeline: objects are read and trees joined
+// before the transaction, which then only looks whether everything is still as it was.
+type prepared struct {
+	states   map[forge.JobID]forge.JobState
+	verdicts map[forge.JobID]verdict // of waiting jobs whose needs have ended
+	allowed  map[forge.JobID]bool    // failures that count as successes
+	failFast map[forge.JobKey]bool
+}
+
+// verdict is what becomes of a job: it fails, is skipped, or is planned.
+type verdict struct {
+	fail, skip string
+	plan       store.Planned
+}
+
+// knows reports whether the jobs are in the states that everything was made ready for.
+func (p *prepared) knows(jobs []store.Job) bool {
+	return !slices.ContainsFunc(jobs, func(j store.Job) bool { return p.states[j.ID] != j.State })
+}
+
+func (p *prepared) allows(job forge.JobID) bool { return p != nil && p.allowed[job] }
+
+// settleOne settles a run.
+func (c *Control) settleOne(ctx context.Context, id forge.RunID) error {
+	var run store.Run
+	var jobs []store.Job
+	var from store.Origin
+	plain, behind := false, false
+	err := c.store.View(ctx, func(v *store.View) (err error) {
+		if run, err = v.Run(id); err != nil {
+			return err
+		}
+		if from, err = v.Origin(id); errors.Is(err, store.ErrNotFound) {
+			plain = true
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if _, err = v.Ahead(&run); err == nil || !errors.Is(err, store.ErrNotFound) {
+			behind = err == nil
+			return err
+		}
+		jobs, err = v.Jobs(id)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case plain:
+		return c.store.Settle(ctx, id, settle)
+	case behind && !run.CancelRequested:
+		// It waits for an older run of its group, whose end unsettles it again.
+		return c.store.Settle(ctx, id, func(store.Run, []store.Job) store.Settlement { return store.Settlement{} })
+	}
+	p := &prepared{}
+	if !run.CancelRequested {
+		if p, err = c.prepare(ctx, &run, jobs, &from); err != nil {
+			return err
+		}
+	}
+	return c.store.Settle(ctx, id, func(run store.Run, jobs []store.Job) store.Settlement { return settleBy(run, jobs, p) })
+}
+
+// desk is the preparation of one run.
+type desk struct {
+	*planned
+	c      *Control
+	ctx    context.Context //nolint:containedctx // it lives for one call
+	run    *store.Run
+	byKey  map[forge.JobKey][]*store.Job
+	out    *prepared
+	ended  map[forge.JobKey]*pipeline.Ended
+	result map[forge.JobID]*kept
+}
+
+// kept is what the last attempt of a job has left.
+type kept struct {
+	exit    uint8
+	outputs map[string]forge.TreeRef // by the name of the output
+}
+
+// prepare decides about every waiting job whose needs have ended.
+func (c *Control) prepare(ctx context.Context, run *store.Run, jobs []store.Job, from *store.Origin) (*prepared, error) {
+	plan, err := c.planOf(run, from)
+	if err != nil {
+		return nil, err
+	}
+	d := &desk{
+		planned: plan, c: c, ctx: ctx, run: run, byKey: map[forge.JobKey][]*store.Job{},
+		ended: map[forge.JobKey]*pipeline.Ended{}, result: map[forge.JobID]*kept{},
+		out: &prepared{
+			states: map[forge.JobID]forge.JobState{}, verdicts: map[forge.JobID]verdict{}, allowed: map[forge.JobID]bool{}, failFast: map[forge.JobKey]bool{},
+		},
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		d.byKey[j.Key] = append(d.byKey[j.Key], j)
+		d.out.states[j.ID] = j.State
+		n := d.node(j)
+		d.out.failFast[j.Key] = n.Job.Matrix != nil && n.Job.Matrix.FailFast
+		if err := d.allow(j, n); err != nil {
+			return nil, err
+		}
+	}
+	for i := range jobs {
+		if j := &jobs[i]; j.State == forge.JobWaiting && d.ready(j) {
+			if err := d.decide(j); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return d.out, nil
+}
+
+func (d *desk) node(j *store.Job) pipeline.Node { return d.nodes[nodeName(j.Key, j.Leg)] }
+
+// allow notes whether the failure of a job counts as a success.
+func (d *desk) allow(j *store.Job, n pipeline.Node) error {
+	if j.State != forge.JobFailed {
+		return nil
+	}
+	k, err := d.left(j)
+	if err != nil {
+		return err
+	}
+	d.out.allowed[j.ID] = n.Job.Allows(j.Authority.Outcome, k.exit)
+	return nil
+}
+
+// ready reports whether everything that a job needs has ended.
+func (d *desk) ready(j *store.Job) bool {
+	return !slices.ContainsFunc(j.Needs, func(n forge.JobNeed) bool {
+		return slices.ContainsFunc(d.byKey[n.Job], func(leg *store.Job) bool { return !leg.State.Ended() })
+	})
+}
+
+// decide makes the verdict about a job whose needs have ended.
+func (d *desk) decide(j *store.Job) error {
+	n := d.node(j)
+	g, err := d.given(n)
+	if lost(err) {
+		d.out.verdicts[j.ID] = verdict{fail: "it cannot be planned: " + err.Error()}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var v verdict
+	decision, err := d.plan.Job(n, g)
+	switch {
+	case err != nil:
+		v.fail = "it cannot be planned: " + err.Error()
+	case decision.Skip != "":
+		v.skip = decision.Skip
+	default:
+		v = d.verdict(j, n, decision.Spec)
+	}
+	d.out.verdicts[j.ID] = v
+	return nil
+}
+
+// lost reports whether an error says that objects are gone or damaged, which no waiting mends.
+func lost(err error) bool {
+	var corrupt *cas.CorruptError
+	var wrong *cas.TreeError
+	return errors.Is(err, cas.ErrNotFound) || errors.As(err, &corrupt) || errors.As(err, &wrong)
+}
+
+// verdict encodes the specification of a job.
+func (d *desk) verdict(j *store.Job, n pipeline.Node, spec *forge.JobSpec) verdict {
+	bytes, err := jobspec.Encode(*spec)
+	if err != nil {
+		return verdict{fail: "it cannot be planned: " + err.Error()}
+	}
+	if len(bytes) > MaxInlineSpec {
+		return verdict{fail: fmt.Sprintf("its specification has %d bytes, more than the %d that can travel today; put long scripts into files of the source", len(bytes), MaxInlineSpec)}
+	}
+	lane, replace, err := d.plan.GroupOf(n)
+	if err == nil {
+		err = laneFits(lane)
+	}
+	if err != nil {
+		return verdict{fail: "its concurrency group: " + err.Error()}
+	}
+	terms := d.c.terms(spec)
+	return verdict{plan: store.Planned{
+		Plan: authority.Plan{Job: j.ID, Spec: jobspec.ID(bytes)}, Bytes: bytes, Terms: &terms, Lane: lane, Replace: replace,
+	}}
+}
+
+// given gathers what a job is planned from.
+func (d *desk) given(n pipeline.Node) (*pipeline.Given, error) {
+	g := &pipeline.Given{Project: d.project, Trust: d.run.Trust, Source: d.Source, WithGit: d.WithGit, Hashes: d.Hashes}
+	var parts []cas.Part
+	for _, need := range n.Needs() {
+		ended, err := d.how(need.Job)
+		if err != nil {
+			return nil, err
+		}
+		g.Needs = append(g.Needs, *ended)
+		if parts, err = d.artifacts(parts, need.Job); err != nil {
+			return nil, err
+		}
+	}
+	if len(parts) > 0 {
+		joined, err := cas.Join(d.ctx, d.c.stored(d.project), parts...)
+		if err != nil {
+			return nil, fmt.Errorf("put together what %s needs: %w", n.Job.Key, err)
+		}
+		g.Kept = &joined
+	}
+	return g, nil
+}
+
+// how says how a job has ended, all legs of it. It goes as deep as the graph, which has no circles.
+func (d *desk) how(key forge.JobKey) (*pipeline.Ended, error) {
+	if e := d.ended[key]; e != nil {
+		return e, nil
+	}
+	e := &pipeline.Ended{Job: key, Outcome: pipeline.Skipped}
+	legs := d.byKey[key]
+	for _, leg := range legs {
+		switch {
+		case leg.State == forge.JobSucceeded || d.out.allowed[leg.ID]:
+			if e.Outcome == pipeline.Skipped {
+				e.Outcome = pipeline.Succeeded
+			}
+		case leg.State == forge.JobFailed:
+			e.Outcome = pipeline.Failed
+		case leg.State == forge.JobCancelled && e.Outcome != pipeline.Failed:
+			e.Outcome = pipeline.Cancelled
+		}
+	}
+	d.ended[key] = e
+	if len(legs) == 0 {
+		return e, nil
+	}
+	n := d.node(legs[0])
+	for _, need := range n.Needs() {
+		above, err := d.how(need.Job)
+		if err != nil {
+			return nil, err
+		}
+		e.Above = e.Above || above.Above || above.Outcome == pipeline.Failed
+	}
+	if len(legs) > 1 || len(n.Job.Outputs) == 0 {
+		return e, nil
+	}
+	var err error
+	e.Outputs, err = d.outputs(legs[0], n)
+	return e, err
+}
+
+// outputs are the texts that a job gives to those that need it. One that did not succeed gives empty ones.
+func (d *desk) outputs(j *store.Job, n pipeline.Node) ([]forge.EnvVar, error) {
+	none := make([]forge.EnvVar, 0, len(n.Job.Outputs))
+	for _, o := range n.Job.Outputs {
+		none = append(none, forge.EnvVar{Name: o.Name})
+	}
+	if j.State != forge.JobSucceeded && !d.out.allowed[j.ID] {
+		return none, nil
+	}
+	k, err := d.left(j)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	if t, ok := k.outputs[pipeline.StepOutputs]; ok {
+		if files, err = cas.ReadTree(d.ctx, d.c.stored(d.project), t, maxOutputFiles, maxOutputBytes); err != nil {
+			return nil, fmt.Errorf("the outputs of %s: %w", j.Key, err)
+		}
+	}
+	g, err := d.given(n)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := n.StepValues(files)
+	if err == nil {
+		var all []forge.EnvVar
+		if all, err = d.plan.Outputs(n, g, steps); err == nil {
+			return all, nil
+		}
+	}
+	d.c.log.Warn("outputs of a job cannot be used", "job", j.ID, "err", err)
+	return nil, nil // whoever reads one then has no value, and says so
+}
+
+// artifacts adds what a needed job has kept.
+func (d *desk) artifacts(parts []cas.Part, key forge.JobKey) ([]cas.Part, error) {
+	for _, j := range d.byKey[key] {
+		k, err := d.left(j)
+		if err != nil {
+			return nil, err
+		}
+		n := d.node(j)
+		for _, a := range n.Job.Artifacts {
+			if t, ok := k.outputs[a.Name.Value]; ok {
+				parts = append(parts, cas.Part{Path: pipeline.KeptAt(n, a.Name.Value), Tree: t})
+			}
+		}
+	}
+	return parts, nil
+}
+
+// left reads what the last attempt of a job has left, if its result was accepted.
+func (d *desk) left(j *store.Job) (*kept, error) {
+	if k := d.result[j.ID]; k != nil {
+		return k, nil
+	}
+	k := &kept{outputs: map[string]forge.TreeRef{}}
+	var outputs []forge.OutputRef
+	var spec forge.JobSpec
+	err := d.c.store.View(d.ctx, func(v *store.View) error {
+		attempts, err := v.Attempts(j.ID)
+		if err != nil || len(attempts) == 0 {
+			return err
+		}
+		last := &attempts[len(attempts)-1]
+		if last.Result == nil {
+			return nil
+		}
+		k.exit, outputs = last.Result.ExitCode, last.Outputs
+		bytes, err := v.Spec(j.Spec)
+		if err != nil {
+			return err
+		}
+		spec, err = jobspec.Open(j.Spec, bytes)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range outputs {
+		if !o.Tree || int(o.Output) >= len(spec.Outputs) {
+			continue
+		}
+		t, err := cas.Tree(d.ctx, d.c.stored(d.project), o.Ref)
+		if err != nil {
+			return nil, fmt.Errorf("what %s has kept: %w", j.Key, err)
+		}
+		k.outputs[spec.Outputs[o.Output].Name] = t
+	}
+	d.result[j.ID] = k
+	return k, nil
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/httpapi"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
 	"github.com/forgeyard/forgeyard/internal/daemon/objects"
+	"github.com/forgeyard/forgeyard/internal/daemon/secrets"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/enroll"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -97,6 +98,7 @@ type parts struct {
 	store    *store.Store
 	logs     *logs.Store
 	objects  *objects.Objects
+	secrets  *secrets.Secrets
 	ca       *trust.CA
 	source   *trust.Source
 	control  *control.Control
@@ -131,6 +133,7 @@ func (d *Daemon) start(ctx context.Context, stack *program.Stack) error {
 		{"trust", d.openTrust},
 		{"logs", d.openLogs},
 		{"objects", d.openObjects},
+		{"secrets", d.openSecrets},
 		{"control", d.openControl},
 		{"agents", d.openAgents},
 		{"http", d.openHTTP},
@@ -233,7 +236,7 @@ func (d *Daemon) newAgents(p *parts, took *durations) (*agents.Server, error) {
 	}
 	return agents.New(agents.Config{
 		Store: newObserved(p.store, d.cfg.Metrics, took, d.cfg.Log), Logs: p.logs, Objects: p.objects, Policy: d.cfg.Policy, Software: d.software(),
-		Cluster: p.ca.Cluster(), Desk: desk,
+		Cluster: p.ca.Cluster(), Desk: desk, Secrets: secretSource{p.secrets},
 		Counter: enroll.NewCounter(desk, enroll.CounterConfig{Link: road, Log: d.cfg.Log}), Control: p.control,
 		Metrics: agents.NewMetrics(d.cfg.Metrics), Log: d.cfg.Log, Link: road, Spread: d.cfg.Spread,
 	})

@@ -21,6 +21,7 @@ const (
 	objectsDir = "cas"
 	trustDir   = "trust"
 	tokenFile  = "admin.token"
+	keyFile    = "secret.key"
 	socketFile = "http.sock"
 )
 

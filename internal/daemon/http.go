@@ -28,7 +28,7 @@ func (d *Daemon) openHTTP(_ context.Context, stack *program.Stack, p *parts) err
 		return err
 	}
 	p.api = httpapi.New(httpapi.Config{
-		Store: p.store, Control: p.control, Logs: p.logs, Objects: p.objects, Events: logv1.DecodeEvent, Token: token,
+		Store: p.store, Control: p.control, Logs: p.logs, Objects: p.objects, Secrets: p.secrets, Events: logv1.DecodeEvent, Token: token,
 		Ready:    func(ctx context.Context) []api.Check { return checks(ctx, p) },
 		Sessions: func() []api.Session { return sessions(p.agents.Sessions()) },
 		Speaks: func(id forge.RunnerID) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
 	"github.com/forgeyard/forgeyard/internal/daemon/objects"
+	"github.com/forgeyard/forgeyard/internal/daemon/secrets"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
@@ -42,6 +43,8 @@ type Config struct {
 	Logs    *logs.Store
 	// Objects are what jobs start from and keep. Nil: there are none.
 	Objects *objects.Objects
+	// Secrets are those of projects. Nil: there are none.
+	Secrets *secrets.Secrets
 	// Events decodes a structured frame of a log.
 	Events func([]byte) (forge.StepEvent, error)
 	// Token is what requests over TCP show. It may be changed with SetToken.

@@ -18,6 +18,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
 	"github.com/forgeyard/forgeyard/internal/daemon/objects"
+	"github.com/forgeyard/forgeyard/internal/daemon/secrets"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
@@ -70,7 +71,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { cancel(); loop.Wait() })
 
 	w.server = New(Config{
-		Store: w.store, Control: w.control, Logs: w.logs, Objects: w.objects, Events: decodeEvent, Token: forge.NewSecret([]byte(token)),
+		Store: w.store, Control: w.control, Logs: w.logs, Objects: w.objects, Secrets: secrets.New(w.store, filepath.Join(dir, "secret.key"), nil), Events: decodeEvent, Token: forge.NewSecret([]byte(token)),
 		Ready: func(context.Context) []api.Check { return w.checks }, Metrics: telemetry.NewMetrics(),
 		Fingerprint: ca.Fingerprint().String(), Version: api.Version{Version: "v0"},
 		Sessions: func() []api.Session { return []api.Session{{ID: "s"}} },

@@ -6,7 +6,7 @@
 //
 // Results go to standard output and everything about them to standard error, so that a pipe gets the result alone. The
 // exit codes are those of package program: 0 done, 1 failed, 2 cancelled, 3 infrastructure, 4 not authenticated, 8 no
-// result yet, 64 usage.
+// result yet, 64 usage, or a pipeline file that cannot run.
 //
 // Main runs in the goroutine of its caller. The one that watches a run while it is followed is joined before its command
 // returns.
@@ -81,7 +81,7 @@ Without a server, "forgeyard run" does everything in one process on this machine
 --server, FORGEYARD_SERVER or a saved context it asks a daemon.
 
 Exit codes: 0 success, 1 the run failed, 2 cancelled, 3 infrastructure, 4 not authenticated,
-8 no result yet, 64 wrong usage.`,
+8 no result yet, 64 wrong usage or a pipeline file that cannot run.`,
 		Example: `  forgeyard run -- make test                   run a command here
   forgeyard context add work --server https://ci.example.org --token-file ~/work.token
   forgeyard run --label linux -- make test     run it on a machine of that daemon
@@ -106,7 +106,7 @@ Exit codes: 0 success, 1 the run failed, 2 cancelled, 3 infrastructure, 4 not au
 	flags.StringVar(&a.data, "data", "", "folder of the daemon in this process, where no server is named")
 	flags.StringVarP(&a.output, "output", "o", "table", "how results look: table or json")
 	root.AddCommand(a.runCommand(), a.runsCommand(), a.logsCommand(), a.jobCommand(), a.artifactCommand(), a.casCommand(), a.runnerCommand(), a.transportCommand(),
-		a.contextCommand(), a.upCommand(), a.doctorCommand(), a.versionCommand())
+		a.contextCommand(), a.upCommand(), a.doctorCommand(), a.initCommand(), a.lintCommand(), a.planCommand(), a.versionCommand())
 	console.Strict(root)
 	return root
 }

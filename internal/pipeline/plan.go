@@ -181,6 +181,7 @@ type Ended struct {
 type Given struct {
 	Project forge.ProjectName
 	Trust   forge.TrustClass
+	Sandbox forge.SandboxKind // what confines the jobs; zero: the default
 	Needs   []Ended           // in the order of the job's needs
 	Source  *forge.TreeRef    // nil: the run has no source
 	WithGit *forge.TreeRef    // the source with its repository; nil: there is none
@@ -278,6 +279,24 @@ func statusOf(n Node, g *Given) status {
 	}
 	return s
 }
+
+// Early says why a job will not run however its needs end, or nothing if that hangs on them. It is for people who ask before
+// anything has run.
+func (p *Plan) Early(n Node) string {
+	x := n.Job.condition
+	if x == nil || slices.ContainsFunc(x.names, func(name string) bool { return !onlyLeg(name) }) {
+		return ""
+	}
+	why, err := n.Job.skip(p.values(n.Leg), status{})
+	if err != nil {
+		return "" // it is told when the job is planned
+	}
+	return why
+}
+
+// Held says which of its needs, in their order, keeps a job from running, or nothing. A need that has not ended is given as
+// one that succeeded.
+func (n Node) Held(needs []Ended) string { return n.Job.held(&Given{Needs: needs}) }
 
 // held says which of its needs keeps a job from running, or nothing. A condition with success() or the like decides by itself.
 func (j *Job) held(g *Given) string {

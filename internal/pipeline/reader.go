@@ -42,7 +42,7 @@ func (r *reader) document(text []byte) *yaml.Node {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	switch {
 	case len(text) > MaxFileBytes:
-		r.stop(Pos{}, "the file has %d bytes, more than %d", len(text), MaxFileBytes)
+		r.stop(Pos{}, "the file has more than %d bytes", MaxFileBytes)
 		return nil
 	case !utf8.Valid(text):
 		r.wrong(CodeSyntax, badUTF8(text), "save the file as UTF-8", "the file is not UTF-8")

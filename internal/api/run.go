@@ -18,6 +18,7 @@ type PipelineRequest struct {
 	// SourceWithGit is the source with a clean repository of the commit in .git, for the jobs that want it.
 	SourceWithGit *Tree    `json:"source_with_git,omitempty"`
 	Git           GitFacts `json:"git"`
+	Sandbox       string   `json:"sandbox,omitempty"` // what confines the jobs: native (default) or process
 }
 
 // GitFacts are what expressions of a pipeline know as git.*.

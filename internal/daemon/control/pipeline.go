@@ -27,8 +27,9 @@ type Pipeline struct {
 	Text    []byte
 	Wanted  []string // keys of jobs; empty: all
 	Facts   pipeline.Facts
-	Source  *forge.TreeRef // nil: there is none
-	WithGit *forge.TreeRef // the source with its repository; nil: there is none
+	Source  *forge.TreeRef    // nil: there is none
+	WithGit *forge.TreeRef    // the source with its repository; nil: there is none
+	Sandbox forge.SandboxKind // what confines the jobs; zero: the default
 }
 
 // PipelineError says what is wrong with a pipeline file, whole.
@@ -49,6 +50,7 @@ type origin struct {
 	Facts   pipeline.Facts    `json:"facts"`
 	Source  *forge.TreeRef    `json:"source,omitempty"`
 	WithGit *forge.TreeRef    `json:"with_git,omitempty"`
+	Sandbox forge.SandboxKind `json:"sandbox,omitempty"`
 	Hashes  map[string]string `json:"hashes,omitempty"` // by patterns, joined by line feeds
 }
 
@@ -74,7 +76,7 @@ func (c *Control) planRun(ctx context.Context, s *Submission, n *store.NewRun) e
 			return err
 		}
 	}
-	o := origin{File: p.File, Wanted: p.Wanted, Facts: p.Facts, Source: p.Source, WithGit: p.WithGit}
+	o := origin{File: p.File, Wanted: p.Wanted, Facts: p.Facts, Source: p.Source, WithGit: p.WithGit, Sandbox: p.Sandbox}
 	if o.Hashes, err = c.hashes(ctx, s.Project, p.Source, file.Hashes()); err != nil {
 		return err
 	}

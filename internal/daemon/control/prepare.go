@@ -212,7 +212,7 @@ func (d *desk) verdict(j *store.Job, n pipeline.Node, spec *forge.JobSpec) verdi
 
 // given gathers what a job is planned from.
 func (d *desk) given(n pipeline.Node) (*pipeline.Given, error) {
-	g := &pipeline.Given{Project: d.project, Trust: d.run.Trust, Source: d.Source, WithGit: d.WithGit, Hashes: d.Hashes}
+	g := &pipeline.Given{Project: d.project, Trust: d.run.Trust, Source: d.Source, WithGit: d.WithGit, Sandbox: d.Sandbox, Hashes: d.Hashes}
 	var parts []cas.Part
 	for _, need := range n.Needs() {
 		ended, err := d.how(need.Job)

@@ -100,6 +100,13 @@ func pipelineOf(p *api.PipelineRequest, out *control.Submission) error {
 		Facts: pipeline.Facts{Event: cmp.Or(p.Git.Event, "manual"), SHA: p.Git.SHA, Ref: p.Git.Ref, Branch: p.Git.Branch, Tag: p.Git.Tag, Dirty: p.Git.Dirty},
 	}
 	var wrong forge.Problems
+	if p.Sandbox != "" {
+		kind, err := forge.ParseSandboxKind(p.Sandbox)
+		if err != nil || kind == forge.SandboxOCI {
+			wrong = append(wrong, forge.Problem{Path: "pipeline.sandbox", What: "is neither native nor process"})
+		}
+		out.Pipeline.Sandbox = kind
+	}
 	for _, text := range []struct{ at, text string }{
 		{"file", p.File}, {"git.event", p.Git.Event}, {"git.sha", p.Git.SHA}, {"git.ref", p.Git.Ref}, {"git.branch", p.Git.Branch}, {"git.tag", p.Git.Tag},
 	} {

@@ -28,6 +28,7 @@ type follower struct {
 	run    string
 	out    printer
 	why    string // the reason for waiting that was told last
+	many   bool   // the run has several jobs, whose lines are told apart
 }
 
 func (a *app) follower(client *api.Client, run string, raw bool) *follower {
@@ -58,7 +59,11 @@ func (f *follower) toTheEnd(ctx, serving context.Context) error {
 		_, err := f.client.CancelRun(cancelling, f.run)
 		cancelled <- err
 	})
-	err := f.watch(follow)
+	watch := f.watch
+	if f.many {
+		watch = f.watchMany
+	}
+	err := watch(follow)
 	asked := false
 	if !stopCancel() {
 		switch e := <-cancelled; {

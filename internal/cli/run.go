@@ -45,9 +45,10 @@ const jobKey = "run"
 func (a *app) runCommand() *cobra.Command {
 	var o jobOptions
 	cmd := &cobra.Command{
-		Use:   "run [flags] -- COMMAND [ARGUMENT…]",
-		Short: "Run a command as a job, follow its log, end as it ends",
-		Long: `Run a command as a job, print its output as it comes, and end with the run's exit code:
+		Use:   "run [JOB…] | run [flags] -- COMMAND [ARGUMENT…]",
+		Short: "Run the pipeline of this repository, or one command, and end as it ends",
+		Long: `Run the jobs of the repository's .forgeyard.yml, or those that are named and whatever they need;
+or run one command as a job. Print the output as it comes, and end with the run's exit code:
 0 success, 1 failed, 2 cancelled, 3 infrastructure.
 
 Where no server is named, daemon and agent run in this process, in a data folder of this
@@ -59,13 +60,18 @@ git does not ignore. Elsewhere it starts without files, unless --source names a 
 changes of them is its own. --output-files keeps what it makes.
 
 Ctrl-C cancels the run and waits for its end. A second Ctrl-C leaves it alone.`,
-		Example: `  forgeyard run -- go test ./...
+		Example: `  forgeyard run                                            all jobs of .forgeyard.yml
+  forgeyard run test lint                                  these, and what they need
+  forgeyard run -- go test ./...
   forgeyard run -c 'make && make test | tee out'
   forgeyard run --label linux --cpu 4 --memory 8GiB --timeout 30m -- make
   forgeyard run --env CI=1 --env HOME_TOWN -- ./deploy     HOME_TOWN comes from this environment
   forgeyard run --detach -- ./nightly                      print the run's id and leave`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !o.script && cmd.ArgsLenAtDash() < 0 {
+				return a.runPipeline(cmd, args, o)
+			}
 			request, err := a.request(o, args, cmd)
 			if err != nil {
 				return err
@@ -74,7 +80,6 @@ Ctrl-C cancels the run and waits for its end. A second Ctrl-C leaves it alone.`,
 		},
 	}
 	f := cmd.Flags()
-	f.SetInterspersed(false)
 	f.BoolVarP(&o.script, "script", "c", false, "the argument is a script for sh -e")
 	f.StringVar(&o.name, "name", "", "title of the run, for people")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "variable of the job as NAME=VALUE, or NAME to pass on this command's own; repeatable")
@@ -101,7 +106,7 @@ func (a *app) request(o jobOptions, args []string, cmd *cobra.Command) (*api.Run
 	step := api.Step{Argv: args}
 	switch {
 	case len(args) == 0:
-		return nil, console.Usage("no command to run\nWrite it behind --, as in: forgeyard run -- make test")
+		return nil, console.Usage("no command to run\nWrite it behind --, as in: forgeyard run -- make test; without --, it is the pipeline of this repository")
 	case o.script && len(args) > 1:
 		return nil, console.Usage("-c takes one script; quote it, as in: forgeyard run -c 'make && make test'")
 	case o.script:
@@ -258,6 +263,7 @@ func (a *app) submit(ctx, serving context.Context, client *api.Client, request *
 	}
 	a.note("run %s", run.ID)
 	f := a.follower(client, run.ID, o.raw)
+	f.many = len(run.Jobs) > 1
 	err = f.toTheEnd(ctx, serving)
 	if len(o.source.outputs) > 0 && serving.Err() == nil {
 		err = errors.Join(err, a.kept(context.WithoutCancel(ctx), client, run.ID, o.source.into))

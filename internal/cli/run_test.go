@@ -87,7 +87,7 @@ func TestTheFlagsOfRunMakeTheJob(t *testing.T) {
 func TestFlagsBehindTheCommandAreTheCommands(t *testing.T) {
 	f := newFake(t)
 	got := f.story("Succeeded", 0)
-	f.world(t).run("run", "ls", "--color", "-o", "x").want(t, 0, "", "")
+	f.world(t).run("run", "--", "ls", "--color", "-o", "x").want(t, 0, "", "")
 	if diff := cmp.Diff([]string{"ls", "--color", "-o", "x"}, got.Jobs[0].Spec.Steps[0].Argv); diff != "" {
 		t.Error(diff)
 	}

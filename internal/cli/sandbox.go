@@ -81,6 +81,9 @@ func unconfine(request *api.RunRequest) {
 	for i := range request.Jobs {
 		request.Jobs[i].Spec.Sandbox = &api.Sandbox{Kind: forge.SandboxProcess.String()}
 	}
+	if request.Pipeline != nil {
+		request.Pipeline.Sandbox = forge.SandboxProcess.String()
+	}
 }
 
 // fit makes a request one that the process that serves this user's folder can carry out, if its user allows that.

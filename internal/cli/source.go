@@ -111,11 +111,22 @@ func (a *app) bring(ctx context.Context, client *api.Client, request *api.RunReq
 	if taken.Warnings.More > 0 {
 		a.note("left out: %d more", taken.Warnings.More)
 	}
+	if p := request.Pipeline; p != nil {
+		p.Source = treeOf(taken.Tree)
+		if taken.Repository != nil {
+			p.SourceWithGit = treeOf(source)
+		}
+		if f := taken.Facts; f != nil {
+			p.Git = api.GitFacts{Event: p.Git.Event, SHA: f.SHA, Ref: f.Ref, Branch: f.Branch(), Dirty: f.Dirty}
+			if len(f.Tags) > 0 {
+				p.Git.Tag = f.Tags[0]
+			}
+		}
+		return nil
+	}
 	for i := range request.Jobs {
 		spec := &request.Jobs[i].Spec
-		spec.Inputs = append(spec.Inputs, api.Input{Mount: forge.SourceDir, Mode: s.mode, Tree: api.Tree{
-			Root: source.Root.String(), Files: source.Files, Bytes: api.Size(source.Bytes), Depth: source.Depth,
-		}})
+		spec.Inputs = append(spec.Inputs, api.Input{Mount: forge.SourceDir, Mode: s.mode, Tree: *treeOf(source)})
 		for k := range spec.Steps {
 			if spec.Steps[k].Dir == "" && taken.Within != "" {
 				spec.Steps[k].Dir = forge.SourceDir + "/" + taken.Within
@@ -123,6 +134,10 @@ func (a *app) bring(ctx context.Context, client *api.Client, request *api.RunReq
 		}
 	}
 	return nil
+}
+
+func treeOf(t forge.TreeRef) *api.Tree {
+	return &api.Tree{Root: t.Root.String(), Files: t.Files, Bytes: api.Size(t.Bytes), Depth: t.Depth}
 }
 
 // sourceIndex is the file in which is kept what was captured of a folder, or "" where there is no place for it.

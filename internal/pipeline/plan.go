@@ -182,7 +182,6 @@ type Given struct {
 	Project forge.ProjectName
 	Trust   forge.TrustClass
 	Sandbox forge.SandboxKind // what confines the jobs; zero: the default
-	Sandbox forge.SandboxKind // what confines the jobs; zero: the default
 	Needs   []Ended           // in the order of the job's needs
 	Source  *forge.TreeRef    // nil: the run has no source
 	WithGit *forge.TreeRef    // the source with its repository; nil: there is none

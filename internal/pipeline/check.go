@@ -129,6 +129,7 @@ func checkJob(r *reader, f *File, j *Job, byKey map[forge.JobKey]*Job) {
 		r.template(s, &o.Value, result)
 	}
 	checkArtifacts(r, j)
+	checkKept(r, j)
 	checkCaches(r, s, j)
 	if j.Concurrency != nil {
 		r.template(s, &j.Concurrency.Group, onlyLeg)
@@ -328,6 +329,29 @@ func checkArtifacts(r *reader, j *Job) {
 				r.wrong(CodeValue, p.At, "begin with what is kept", "the first pattern takes matches away, and there are none yet")
 			}
 		}
+	}
+}
+
+// maxFolderName bounds the name of a leg's folder, as file systems do.
+const maxFolderName = 255
+
+// checkKept checks that the artifacts of each leg have a folder of their own in the jobs that need them.
+func checkKept(r *reader, j *Job) {
+	if len(j.Artifacts) == 0 || len(j.legs) < 2 {
+		return
+	}
+	seen := map[string]forge.Leg{}
+	for _, leg := range j.legs {
+		at := KeptAt(Node{j, leg}, "")
+		switch other, twice := seen[at]; {
+		case len(at) > maxFolderName:
+			r.wrong(CodeLimit, j.At, "write shorter values", "the artifacts of the leg %s would stand in a folder whose name has more than %d bytes", clip(leg.String()), maxFolderName)
+			return
+		case twice:
+			r.wrong(CodeDuplicate, j.At, "write values that differ in letters or digits", "the artifacts of the legs %s and %s would stand in the same folder", clip(other.String()), clip(leg.String()))
+			return
+		}
+		seen[at] = leg
 	}
 }
 

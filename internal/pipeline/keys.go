@@ -49,7 +49,7 @@ var job = object("job", []key[Job]{
 	field("env", "variables of each step", variables, func(j *Job) *[]Var { return &j.Env }),
 	field("secrets", "secrets by the variable that gets them", secrets, func(j *Job) *[]Secret { return &j.Secrets }),
 	field("matrix", "several legs of the job, one for each combination", matrix, func(j *Job) **Matrix { return &j.Matrix }),
-	field("parallel", "as many copies, each with its FORGEYARD_PARALLEL_INDEX", whole(1, MaxLegs), func(j *Job) *int { return &j.Parallel }),
+	field("parallel", "as many copies, each with its PARALLEL_INDEX, from 1", whole(1, MaxLegs), func(j *Job) *int { return &j.Parallel }),
 	must(field("steps", "what it does, one step after the other", stepList, func(j *Job) *[]*Step { return &j.Steps })),
 	field("outputs", "texts for the jobs that need it", variables, func(j *Job) *[]Var { return &j.Outputs }),
 	field("artifacts", "files that are kept", some(artifact, forge.MaxOutputs), func(j *Job) *[]Artifact { return &j.Artifacts }),

@@ -259,3 +259,19 @@ func measured(word string, value any) (float64, bool) {
 	}
 	return 0, false
 }
+
+// What the reference shows can run.
+func TestTheExampleOfTheReferenceIsRight(t *testing.T) {
+	text, err := os.ReadFile(referenceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yaml\n")
+	shown, _, _ := strings.Cut(rest, "```")
+	if f, found := pipeline.Parse([]byte(shown)); f == nil || len(found) > 0 {
+		t.Errorf("%v", found)
+	}
+	if wrong := schemaSays(t, shown); len(wrong) > 0 {
+		t.Errorf("%v", wrong)
+	}
+}

@@ -85,16 +85,18 @@ func TestWhatNoRunCouldPassIsToldWithTheFile(t *testing.T) {
 	}
 	script := strings.Repeat("x", forge.MaxScript)
 	told(t, map[string][]string{
-		head + "    outputs: {result: x}\n  b: {needs: a, steps: [x]}\n":                                                {"6:14 NEEDS_A_RESULT"},
-		head + "    outputs: {x-y: x, x_Y: y}\n  b: {needs: a, steps: [x]}\n":                                           {"6:14 NEEDS_A_X_Y"},
-		head + "    if: matrix.go == matrix.GO\n    matrix: {axes: {go: [x], GO: [y]}}\n":                               {"6:30 MATRIX_GO"},
-		head + "    matrix: {include: [{\"a b\": x}]}\n":                                                                {"5:25 cannot be a name"},
-		head + "    env: {X: \"" + read + "\"}\n    parallel: 2\n    matrix: {axes: {" + axes + "}}\n":                  {"3:3 more than 16"},
-		head + "    runner: gpu big\n":                                                                                  {"3:3 gpu big"},
-		head + "    runner: {os: \"Linux!\"}\n":                                                                         {"3:3 Linux!"},
-		head + "    env: {T: x}\n    secrets: {T: a/b}\n":                                                               {"3:3 also a plain variable"},
-		head + "    cache: [{key: k, paths: ~/a}, {key: k, paths: ~/b}]\n":                                              {"3:3 caches"},
-		head + "    env:\n" + env:                                                                                       {"3:3 env"},
+		head + "    outputs: {result: x}\n  b: {needs: a, steps: [x]}\n":                                                                       {"6:14 NEEDS_A_RESULT"},
+		head + "    outputs: {x-y: x, x_Y: y}\n  b: {needs: a, steps: [x]}\n":                                                                  {"6:14 NEEDS_A_X_Y"},
+		head + "    if: matrix.go == matrix.GO\n    matrix: {axes: {go: [x], GO: [y]}}\n":                                                      {"6:30 MATRIX_GO"},
+		head + "    matrix: {include: [{\"a b\": x}]}\n":                                                                                       {"5:25 cannot be a name"},
+		head + "    env: {X: \"" + read + "\"}\n    parallel: 2\n    matrix: {axes: {" + axes + "}}\n":                                         {"3:3 more than 16"},
+		head + "    env: {A: $MATRIX_X}\n    artifacts: {name: o, paths: o}\n    matrix: {axes: {x: [a/b, a_b]}}\n":                            {"3:3 the same folder"},
+		head + "    env: {A: $MATRIX_X}\n    artifacts: {name: o, paths: o}\n    matrix: {axes: {x: [a, " + strings.Repeat("b", 256) + "]}}\n": {"3:3 more than 255"},
+		head + "    runner: gpu big\n":                                     {"3:3 gpu big"},
+		head + "    runner: {os: \"Linux!\"}\n":                            {"3:3 Linux!"},
+		head + "    env: {T: x}\n    secrets: {T: a/b}\n":                  {"3:3 also a plain variable"},
+		head + "    cache: [{key: k, paths: ~/a}, {key: k, paths: ~/b}]\n": {"3:3 caches"},
+		head + "    env:\n" + env:                                          {"3:3 env"},
 		"version: 1\njobs:\n  a:\n    steps:\n" + "      - &x \"" + script + "\"\n" + strings.Repeat("      - *x\n", 4): {"3:3 bytes together"},
 	})
 	for _, good := range []string{

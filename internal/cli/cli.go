@@ -105,7 +105,7 @@ Exit codes: 0 success, 1 the run failed, 2 cancelled, 3 infrastructure, 4 not au
 	flags.StringVar(&a.context, "context", "", "saved server to ask, see \"forgeyard context\"")
 	flags.StringVar(&a.data, "data", "", "folder of the daemon in this process, where no server is named")
 	flags.StringVarP(&a.output, "output", "o", "table", "how results look: table or json")
-	root.AddCommand(a.runCommand(), a.runsCommand(), a.logsCommand(), a.jobCommand(), a.artifactCommand(), a.casCommand(), a.runnerCommand(), a.transportCommand(),
+	root.AddCommand(a.runCommand(), a.runsCommand(), a.logsCommand(), a.jobCommand(), a.artifactCommand(), a.casCommand(), a.secretCommand(), a.runnerCommand(), a.transportCommand(),
 		a.contextCommand(), a.upCommand(), a.doctorCommand(), a.initCommand(), a.lintCommand(), a.planCommand(), a.versionCommand())
 	console.Strict(root)
 	return root

@@ -23,6 +23,7 @@ type jobOptions struct {
 	script     bool
 	name       string
 	env        []string
+	secrets    []string
 	timeout    time.Duration
 	cpu        string
 	memory     string
@@ -83,6 +84,7 @@ Ctrl-C cancels the run and waits for its end. A second Ctrl-C leaves it alone.`,
 	f.BoolVarP(&o.script, "script", "c", false, "the argument is a script for sh -e")
 	f.StringVar(&o.name, "name", "", "title of the run, for people")
 	f.StringArrayVarP(&o.env, "env", "e", nil, "variable of the job as NAME=VALUE, or NAME to pass on this command's own; repeatable")
+	f.StringArrayVar(&o.secrets, "secret", nil, "variable of the job that gets a secret, as VARIABLE=NAME or VARIABLE=NAME@VERSION; repeatable")
 	f.DurationVar(&o.timeout, "timeout", 0, "longest run time of the job, as in 30m")
 	f.StringVar(&o.cpu, "cpu", "", "cores, as in 2 or 0.5")
 	f.StringVar(&o.memory, "memory", "", "memory, as in 4GiB")
@@ -128,6 +130,9 @@ func (a *app) request(o jobOptions, args []string, cmd *cobra.Command) (*api.Run
 		return nil, err
 	}
 	spec.Env = env
+	if spec.Secrets, err = secretUses(o.secrets); err != nil {
+		return nil, err
+	}
 	if spec.Resources, err = o.resources(); err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func tooEarlyIn(plan *pipeline.Plan) error {
 		for _, part := range []struct {
 			name string
 			n    int
-		}{{"cache", len(n.Job.Caches)}, {"secrets", len(n.Job.Secrets)}} {
+		}{{"cache", len(n.Job.Caches)}} {
 			if part.n > 0 {
 				early = append(early, forge.Problem{Path: fmt.Sprintf("jobs.%s.%s", n.Job.Key, part.name), What: "cannot be used yet; leave it out"})
 			}

@@ -182,13 +182,8 @@ func (c *Control) terms(s *forge.JobSpec) store.Terms {
 // its runner.
 func tooEarly(s *forge.JobSpec) forge.Problems {
 	var found forge.Problems
-	for _, part := range []struct {
-		path string
-		n    int
-	}{{"caches", len(s.Caches)}, {"secrets", len(s.Secrets)}} {
-		if part.n > 0 {
-			found = append(found, forge.Problem{Path: part.path, What: "cannot be used yet; leave them out"})
-		}
+	if len(s.Caches) > 0 {
+		found = append(found, forge.Problem{Path: "caches", What: "cannot be used yet; leave them out"})
 	}
 	if s.Connectivity.Mode == forge.OfflineAuthorized {
 		found = append(found, forge.Problem{Path: "connectivity.mode", What: "offline needs the consent of a pool, which cannot be given yet; use grace"})

@@ -69,7 +69,7 @@ func TestARefusedSubmissionLeavesNothingBehind(t *testing.T) {
 	for _, run := range []time.Duration{0, -1, 9e9 * time.Second} { // Case B10.
 		refused("a timeout that ends nothing", "jobs[1].spec.timeouts.run", with(func(s *forge.JobSpec) { s.Timeouts.Run = run }))
 	}
-	refused("a secret", "jobs[1].spec.secrets", with(func(s *forge.JobSpec) { s.Secrets = []forge.SecretUse{{Env: "T", Ref: forge.SecretRef{Name: "t"}}} }))
+	refused("a secret without a name", "jobs[1].spec.secrets[0].ref.name", with(func(s *forge.JobSpec) { s.Secrets = []forge.SecretUse{{Env: "T"}} }))
 	refused("a cache", "jobs[1].spec.caches", with(func(s *forge.JobSpec) { s.Caches = []forge.Cache{{Key: "k", Paths: []string{"home"}}} }))
 	refused("a long script", "jobs[1].spec", with(func(s *forge.JobSpec) {
 		s.Steps[0].Argv = []string{"echo", strings.Repeat("x", MaxInlineSpec/2), strings.Repeat("y", MaxInlineSpec/2)}

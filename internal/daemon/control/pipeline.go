@@ -54,7 +54,7 @@ type origin struct {
 	Hashes  map[string]string `json:"hashes,omitempty"` // by patterns, joined by line feeds
 }
 
-// planRun makes the jobs of a pipeline. The error may be a *PipelineError, a *pipeline.UnknownJobError or Unsupported.
+// planRun makes the jobs of a pipeline. The error may be a *PipelineError or a *pipeline.UnknownJobError.
 func (c *Control) planRun(ctx context.Context, s *Submission, n *store.NewRun) error {
 	if c.stored == nil {
 		return errNoObjects
@@ -66,9 +66,6 @@ func (c *Control) planRun(ctx context.Context, s *Submission, n *store.NewRun) e
 	}
 	plan, err := file.Expand(p.Facts, p.Wanted)
 	if err != nil {
-		return err
-	}
-	if err := tooEarlyIn(plan); err != nil {
 		return err
 	}
 	for at, t := range map[string]*forge.TreeRef{"pipeline.source": p.Source, "pipeline.with_git": p.WithGit} {
@@ -111,30 +108,6 @@ func title(text string) string {
 func laneFits(lane string) error {
 	if len(lane) > store.MaxLane {
 		return forge.Problems{{Path: "concurrency.group", What: fmt.Sprintf("has %d bytes, at most %d", len(lane), store.MaxLane)}}
-	}
-	return nil
-}
-
-// tooEarlyIn lists what the jobs of a plan ask for that nothing carries out yet.
-func tooEarlyIn(plan *pipeline.Plan) error {
-	var early forge.Problems
-	seen := map[forge.JobKey]bool{}
-	for _, n := range plan.Nodes {
-		if seen[n.Job.Key] {
-			continue
-		}
-		seen[n.Job.Key] = true
-		for _, part := range []struct {
-			name string
-			n    int
-		}{{"cache", len(n.Job.Caches)}} {
-			if part.n > 0 {
-				early = append(early, forge.Problem{Path: fmt.Sprintf("jobs.%s.%s", n.Job.Key, part.name), What: "cannot be used yet; leave it out"})
-			}
-		}
-	}
-	if len(early) > 0 {
-		return Unsupported(early)
 	}
 	return nil
 }

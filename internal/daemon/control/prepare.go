@@ -190,6 +190,7 @@ func lost(err error) bool {
 
 // verdict encodes the specification of a job.
 func (d *desk) verdict(j *store.Job, n pipeline.Node, spec *forge.JobSpec) verdict {
+	spec.Caches = nil // none are kept yet, and a job works without
 	bytes, err := jobspec.Encode(*spec)
 	if err != nil {
 		return verdict{fail: "it cannot be planned: " + err.Error()}

@@ -1,7 +1,7 @@
 // Package daemon is the daemon as one value: its parts opened from a folder, wired, started in order and stopped in the
 // reverse one.
 //
-//	folder   lock state.db logs/ trust/{ca.crt,ca.key,stateless.key} admin.token http.sock      (all its owner's alone)
+//	folder   lock state.db logs/ trust/{ca.crt,ca.key,stateless.key} admin.token secret.key http.sock (all its owner's alone)
 //
 //	start    store ▸ trust ▸ token ▸ logs ▸ control ▸ listener for agents ▸ agents ▸ HTTP ▸ ready
 //	stop     HTTP: no new request, streams end ▸ agents: no new connection, GoAway, what is under way, close

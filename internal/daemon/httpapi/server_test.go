@@ -262,8 +262,8 @@ func TestProblemsOfASubmissionHaveThePlacesOfItsJSON(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	answer = w.ask("POST", "/api/v1/runs", "application/json",
-		`{"jobs":[{"key":"b","spec":{"steps":[{"argv":["true"]}],"secrets":[{"env":"T","ref":"t"}]}}]}`)
-	if p := problemIn(t, answer); p.Code != api.CodeNotYet || p.Problems[0].Path != "jobs[0].spec.secrets" {
+		`{"jobs":[{"key":"b","spec":{"steps":[{"argv":["true"]}],"connectivity":{"mode":"offline","extra":"1h"}}}]}`)
+	if p := problemIn(t, answer); p.Code != api.CodeNotYet || p.Problems[0].Path != "jobs[0].spec.connectivity.mode" {
 		t.Errorf("got %+v", p)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // ofCommands are flags of run that say something about the job of one command; a pipeline says it in its file.
 var ofCommands = []string{
-	"env", "timeout", "cpu", "memory", "disk", "label", "pool", "os", "arch", "network", "retry-infra", "output-files", "download", "source-mode",
+	"env", "timeout", "cpu", "memory", "disk", "label", "pool", "os", "arch", "network", "retry-infra", "output-files", "download", "source-mode", "secret",
 }
 
 // runPipeline runs the jobs of the repository's pipeline file: all, or those that are wanted and whatever they need.

@@ -84,6 +84,12 @@ func newStory(t *testing.T) *story {
 	return newStoryOn(t, stage{scale: fleet.Fast, within: storyWithin})
 }
 
+// newPatientStory is one in which no lease is lost for a machine that is slow: for what counts attempts, or what they have moved.
+func newPatientStory(t *testing.T) *story {
+	t.Helper()
+	return newStoryOn(t, stage{scale: fleet.Patient, within: storyWithin})
+}
+
 func newStoryOn(t *testing.T, on stage) *story {
 	t.Helper()
 	p := programs(t)

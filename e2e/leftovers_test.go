@@ -139,7 +139,7 @@ func (y *yard) chore() chore {
 		spec.Timeouts = &api.Timeouts{Grace: duration(time.Second)}
 		spec.Resources = &api.Resources{CPU: number(api.Cores(100)), Memory: number(api.Size(64 << 20)), Disk: number(api.Size(64 << 20))}
 		if none {
-			spec.Network, spec.Connectivity = "", nil
+			spec.Network = ""
 		}
 	}
 	return c

@@ -73,7 +73,7 @@ func (s *story) notices(attempt string) string {
 // Case B85, threat S15. A byte of an input is turned over in the daemon's store: no job sees it, its attempt says which object
 // it is, and whoever has the file mends it by sending it again.
 func TestADamagedInputIsNamedAndMendedByWhoeverHasIt(t *testing.T) {
-	s := newStory(t)
+	s := newPatientStory(t)
 	s.counted("one", 1)
 	for what, size := range map[string]int{"small": 5000, "large": 3 << 20} {
 		content := castest.Bytes(uint64(size), size)
@@ -113,7 +113,7 @@ func TestADamagedInputIsNamedAndMendedByWhoeverHasIt(t *testing.T) {
 // Case B85, threat S15, claims 07§42 and 07§90. What an agent has fetched once is not fetched again; what its own disk has
 // damaged since is, and nothing else.
 func TestAnAgentHealsItsOwnObjectsAndFetchesNothingTwice(t *testing.T) {
-	s := newStory(t)
+	s := newPatientStory(t)
 	agent, _ := s.counted("one", 1)
 	cache := filepath.Join(agent.Folder, "objects", "cache")
 	content, small := castest.Bytes(1, 3<<20), castest.Bytes(2, 5000)
@@ -156,7 +156,7 @@ func TestAnAgentHealsItsOwnObjectsAndFetchesNothingTwice(t *testing.T) {
 // Case B88. Twenty jobs alike begin at once on one agent that has nothing yet: each object comes once.
 func TestTwentyJobsAlikeFetchEachObjectOnce(t *testing.T) {
 	const jobs = 20
-	s := newStory(t)
+	s := newPatientStory(t)
 	agent, _ := s.counted("one", jobs)
 	files := map[string]string{"large": string(castest.Bytes(1, 3<<20))}
 	for i := range 100 {

@@ -138,7 +138,7 @@ func TestAnUploadThatFillsTheDaemonsDiskGoesOnWhenThereIsRoom(t *testing.T) {
 	}
 	const store = "daemon/cas"
 	s := newStoryOn(t, stage{
-		scale: fleet.Fast, within: storyWithin, disks: disks{store: 160 << 20}, daemon: []string{"FORGEYARD_DAEMON_CAS_MIN_FREE=16MiB"},
+		scale: fleet.Patient, within: storyWithin, disks: disks{store: 160 << 20}, daemon: []string{"FORGEYARD_DAEMON_CAS_MIN_FREE=16MiB"},
 	})
 	agent, road := s.counted("one", 1)
 	s.must(road.Set(relay.Settings{Rate: 8 << 20}))
@@ -182,7 +182,7 @@ func TestAClientIsToldThatTheDaemonsDiskIsFull(t *testing.T) {
 	}
 	const store = "daemon/cas"
 	s := newStoryOn(t, stage{
-		scale: fleet.Fast, within: storyWithin, disks: disks{store: 160 << 20}, daemon: []string{"FORGEYARD_DAEMON_CAS_MIN_FREE=16MiB"},
+		scale: fleet.Patient, within: storyWithin, disks: disks{store: 160 << 20}, daemon: []string{"FORGEYARD_DAEMON_CAS_MIN_FREE=16MiB"},
 	})
 	s.agent("one", 1, "")
 	disk := s.path(store)

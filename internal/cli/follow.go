@@ -233,6 +233,7 @@ func (f *follower) result(run *api.Run) {
 // A printer shows the events of a log.
 type printer struct {
 	app            *app
+	of             string // whose log it is, where there are several
 	stdout, stderr io.Writer
 	only           uint16 // the step to show
 	one            bool   // whether only that one is shown
@@ -254,6 +255,14 @@ func (a *app) printer(raw bool) printer {
 		p.stderr = safe(a.env.Stderr)
 	}
 	return p
+}
+
+// note tells a person something about the log.
+func (p *printer) note(format string, args ...any) {
+	if p.of != "" {
+		format, args = "%s: %s", []any{p.of, fmt.Sprintf(format, args...)}
+	}
+	p.app.note(format, args...)
 }
 
 func (p *printer) close() {
@@ -294,7 +303,7 @@ func (p *printer) event(e api.Event) error {
 		if err := e.Decode(&n); err != nil {
 			return err
 		}
-		p.app.note("[%s] %s", n.Level, n.Text)
+		p.note("[%s] %s", n.Level, n.Text)
 	case api.EventGap:
 		var g api.LogGap
 		if err := e.Decode(&g); err != nil {
@@ -304,7 +313,7 @@ func (p *printer) event(e api.Event) error {
 		if g.Bytes > 0 {
 			what = fmt.Sprintf("%d bytes of output are", g.Bytes)
 		}
-		p.app.note("[%s missing here: %s]", what, g.Why)
+		p.note("[%s missing here: %s]", what, g.Why)
 	case api.EventLag:
 		return p.lag(e)
 	case api.EventEnd:
@@ -321,9 +330,9 @@ func (p *printer) lag(e api.Event) error {
 	}
 	switch behind := l.Bytes > 0; {
 	case behind && !p.behind:
-		p.app.note("[this is about %d MiB behind the log; nothing of it is left out]", max(l.Bytes>>20, 1))
+		p.note("[this is about %d MiB behind the log; nothing of it is left out]", max(l.Bytes>>20, 1))
 	case !behind && p.behind:
-		p.app.note("[this has caught up with the log]")
+		p.note("[this has caught up with the log]")
 	}
 	p.behind = l.Bytes > 0
 	return nil
@@ -358,10 +367,10 @@ func (p *printer) end(e api.Event) error {
 	}
 	t := &end.Attempt
 	if t.Ended && !end.Complete && t.StartedAt != nil {
-		p.app.note("[the log may lack its end]")
+		p.note("[the log may lack its end]")
 	}
 	if t.Ended && t.Class != "Succeeded" && t.Reason != "" {
-		p.app.note("attempt %d: %s", t.Number, t.Reason)
+		p.note("attempt %d: %s", t.Number, t.Reason)
 	}
 	return nil
 }

@@ -188,7 +188,7 @@ func (b *board) attempt(ctx context.Context, id string) error {
 	job := cmp.Or(b.jobs[a.Job], &api.Job{Key: a.Job})
 	out := b.f.out
 	lines := []*lineWriter{{b: b, to: out.stdout, prefix: jobTitle(job) + " | "}, {b: b, to: out.stderr, prefix: jobTitle(job) + " | "}}
-	out.stdout, out.stderr = lines[0], lines[1]
+	out.stdout, out.stderr, out.of = lines[0], lines[1], jobTitle(job)
 	b.logs.Go(func() {
 		for e, err := range b.f.client.Log(ctx, id, api.LogOptions{Follow: true}) {
 			if err == nil {

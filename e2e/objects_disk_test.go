@@ -98,9 +98,12 @@ func TestAnInputThatFillsTheAgentsDiskComesWhenThereIsRoom(t *testing.T) {
 	s.must(road.Set(relay.Settings{Rate: 8 << 20}))
 	run := s.submit(fleet.Shell("cat large | sha256sum", source.as("cow"), slim, again))
 	s.beyond(agent, bytesReceived, 8<<20)
+	ear, err := agent.Listen()
+	s.must(err)
 	free := ballast(t, agent.Folder, 0)
-	first := s.failed(run.Jobs[0].ID)
+	s.must(ear.Await(s.ctx, "an attempt could not be prepared")) // its end may wait for room in the journal
 	free()
+	first := s.failed(run.Jobs[0].ID)
 	s.blames(first, forge.DiskInsufficient, agent)
 	ended := classOf(t, s.ended(run), "Succeeded", "Succeeded")
 	if log := s.log(ended.ID); !strings.Contains(log, sum256(large)) {

@@ -1,6 +1,10 @@
 package forge
 
-import "github.com/forgeyard/forgeyard/internal/digest"
+import (
+	"strings"
+
+	"github.com/forgeyard/forgeyard/internal/digest"
+)
 
 // Bounds of what goes in and comes out of a job.
 const (
@@ -61,6 +65,13 @@ type Output struct {
 	MaxBytes Bytes
 	MaxFiles uint32
 }
+
+// CacheOutput begins the names of outputs that a plan adds to fill a cache. One that cannot be captured fails nobody: a cache is
+// never worth a failure, and the job goes on as if it had none.
+const CacheOutput = "forgeyard.cache."
+
+// Dispensable reports whether the job has succeeded also without the output.
+func (o *Output) Dispensable() bool { return strings.HasPrefix(o.Name, CacheOutput) }
 
 // DefaultOutput is an output to start from: what has a default has it.
 func DefaultOutput() Output {

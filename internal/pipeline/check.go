@@ -369,6 +369,8 @@ func checkCaches(r *reader, s *scope, j *Job) {
 			switch {
 			case !ok:
 				r.wrong(CodeValue, p.At, "write it as in ~/.cache/go-build, or relative to the source", "%q is no folder below ~ or the source", clip(p.Value))
+			case !strings.HasPrefix(at, "home/") && !j.Source.None:
+				r.wrong(CodeAdvice, p.At, "name a folder below ~", "a cache below the source is not kept yet, and the job runs without it")
 			case paths[at]:
 				r.wrong(CodeDuplicate, p.At, "keep one of them", "two caches have the folder %q", clip(p.Value))
 			}

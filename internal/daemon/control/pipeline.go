@@ -166,6 +166,7 @@ type planned struct {
 	project forge.ProjectName
 	plan    *pipeline.Plan
 	nodes   map[string]pipeline.Node // by key and leg
+	cached  map[forge.JobID]bool     // jobs whose caches were kept
 }
 
 func nodeName(key forge.JobKey, leg forge.Leg) string { return string(key) + "\x00" + leg.String() }
@@ -179,7 +180,7 @@ func (c *Control) planOf(run *store.Run, o *store.Origin) (*planned, error) {
 	if file == nil {
 		return nil, fmt.Errorf("the pipeline of run %v was good and is not any more: %w", run.ID, found.Wrong())
 	}
-	p := &planned{project: run.Project, nodes: map[string]pipeline.Node{}}
+	p := &planned{project: run.Project, nodes: map[string]pipeline.Node{}, cached: map[forge.JobID]bool{}}
 	if err := json.Unmarshal(o.Facts, &p.origin); err != nil {
 		return nil, fmt.Errorf("what is kept of run %v: %w", run.ID, err)
 	}

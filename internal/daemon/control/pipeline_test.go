@@ -384,3 +384,51 @@ func TestARestartPlansOn(t *testing.T) {
 	again.play(a, run, nil)
 	again.told(run, forge.RunSucceeded, "a Succeeded", "b Succeeded")
 }
+
+const cached = `version: 1
+jobs:
+  a:
+    cache: { key: "go-${{ git.branch }}", paths: [~/.cache/go, ~/go], fallback: go- }
+    steps: [x]
+`
+
+// inputs lists what a job starts from.
+func inputsOf(s *forge.JobSpec) (all []string) {
+	for _, in := range s.Inputs {
+		all = append(all, fmt.Sprintf("%s %v %d", in.Mount, in.Mode, in.Tree.Bytes))
+	}
+	return all
+}
+
+// Threat S17: what a job leaves for a later one is found by its key, or by the beginning of one, within a class of trust;
+// what a key stands for never changes, and a failure leaves nothing.
+func TestCachesAreFoundByTheirKeysWithinAClassOfTrust(t *testing.T) {
+	w, a := newStage(t)
+	leave := func(content string) outcome {
+		return outcome{goes.result, map[string]map[string]string{"forgeyard.cache.0.0": {"f": content}}}
+	}
+	play := func(branch string, trust forge.TrustClass, o outcome) *forge.JobSpec {
+		t.Helper()
+		run, _, err := w.Submit(w.ctx, Submission{
+			Project: forge.DefaultProject, Trust: trust, Pipeline: &Pipeline{File: "p.yml", Text: []byte(cached), Facts: pipeline.Facts{Branch: branch}},
+		})
+		w.must(err)
+		return w.play(a, run, map[string]outcome{"a": o})["a"]
+	}
+	if s := play("main", forge.TrustTrusted, outcome{fails.result, leave("broken").leaves}); len(s.Inputs) != 0 || len(s.Outputs) != 2 {
+		t.Errorf("the first: %v, %+v", inputsOf(s), s.Outputs)
+	}
+	if s := play("main", forge.TrustTrusted, leave("12345")); len(s.Inputs) != 0 {
+		t.Errorf("a failure has left %v", inputsOf(s))
+	}
+	want := []string{"home/.cache/go cow 5"}
+	if s := play("main", forge.TrustTrusted, leave("changed")); !slices.Equal(inputsOf(s), want) || len(s.Outputs) != 0 {
+		t.Errorf("the same key: %v, %+v", inputsOf(s), s.Outputs)
+	}
+	if s := play("other", forge.TrustTrusted, leave("1234567")); !slices.Equal(inputsOf(s), want) || len(s.Outputs) != 2 {
+		t.Errorf("a key that begins so: %v, %+v", inputsOf(s), s.Outputs)
+	}
+	if s := play("third", forge.TrustTrusted, goes); !slices.Equal(inputsOf(s), []string{"home/.cache/go cow 7"}) {
+		t.Errorf("not the newest: %v", inputsOf(s))
+	}
+}

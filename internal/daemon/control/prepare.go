@@ -125,6 +125,11 @@ func (c *Control) prepare(ctx context.Context, run *store.Run, jobs []store.Job,
 		}
 	}
 	for i := range jobs {
+		if err := d.keepCaches(&jobs[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range jobs {
 		if j := &jobs[i]; j.State == forge.JobWaiting && d.ready(j) {
 			if err := d.decide(j); err != nil {
 				return nil, err
@@ -190,7 +195,7 @@ func lost(err error) bool {
 
 // verdict encodes the specification of a job.
 func (d *desk) verdict(j *store.Job, n pipeline.Node, spec *forge.JobSpec) verdict {
-	spec.Caches = nil // none are kept yet, and a job works without
+	d.c.fill(d.ctx, d.project, d.run.Trust, spec)
 	bytes, err := jobspec.Encode(*spec)
 	if err != nil {
 		return verdict{fail: "it cannot be planned: " + err.Error()}

@@ -195,6 +195,9 @@ func (a *Attempt) capture(ctx context.Context) (class forge.Class, err error) {
 		sink := a.cfg.Objects.Outputs(a.cfg.Context)
 		r, err := capture.Take(ctx, root, out, sink, capture.Limits{})
 		for _, warning := range r.Warnings {
+			if out.Dispensable() {
+				break // an empty cache is no news
+			}
 			a.out.notice(forge.LevelWarning, warning)
 		}
 		if err == nil && !r.Tree.Root.IsZero() {
@@ -202,7 +205,11 @@ func (a *Attempt) capture(ctx context.Context) (class forge.Class, err error) {
 			continue
 		}
 		sink.Close()
-		if err == nil {
+		switch {
+		case err == nil:
+			continue
+		case out.Dispensable() && ctx.Err() == nil:
+			a.out.notice(forge.LevelWarning, "a cache is not kept: "+err.Error())
 			continue
 		}
 		if c := a.undelivered(captureClass(err), err); class == forge.Succeeded {

@@ -60,6 +60,9 @@ func (f *follower) watchMany(ctx context.Context) error {
 	}()
 	b := board{f: f, jobs: map[string]*api.Job{}, told: map[string]string{}}
 	err := b.consume(ctx, events)
+	if err != nil {
+		cancel() // else logs of attempts that go on would be waited for
+	}
 	b.logs.Wait() // each log ends by itself when its attempt has
 	cancel()
 	for range events { // until the goroutine has ended

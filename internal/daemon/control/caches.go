@@ -88,7 +88,7 @@ func (d *desk) keepCaches(j *store.Job) error {
 	if err != nil {
 		return err
 	}
-	g, err := d.given(n)
+	g, err := d.texts(n)
 	if err != nil {
 		return err
 	}

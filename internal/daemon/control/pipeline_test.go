@@ -369,6 +369,28 @@ func TestABadPipelineIsRefusedWhole(t *testing.T) {
 	})
 }
 
+// A submission that is made again is the same run, and another one with its key is none.
+func TestAPipelineIsSubmittedOnceForAKey(t *testing.T) {
+	w := newWorld(t)
+	submit := func(text string, facts pipeline.Facts) (store.Run, error) {
+		run, _, err := w.Submit(w.ctx, Submission{
+			Project: forge.DefaultProject, Trust: forge.TrustTrusted, Key: "once", Pipeline: &Pipeline{File: "p.yml", Text: []byte(text), Facts: facts},
+		})
+		return run, err
+	}
+	const text = "version: 1\njobs: {a: {steps: [x]}}\n"
+	first, err := submit(text, pipeline.Facts{SHA: "1"})
+	w.must(err)
+	if again, err := submit(text, pipeline.Facts{SHA: "1"}); err != nil || again.ID != first.ID {
+		t.Errorf("the same: %v, %v", again.ID, err)
+	}
+	for text, facts := range map[string]pipeline.Facts{text: {SHA: "2"}, text + "# other\n": {SHA: "1"}} {
+		if _, err := submit(text, facts); !errors.Is(err, ErrKeyReused) {
+			t.Errorf("another one: %v", err)
+		}
+	}
+}
+
 // A daemon that was killed plans on from what is stored.
 func TestARestartPlansOn(t *testing.T) {
 	w := newWorld(t)

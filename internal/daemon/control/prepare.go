@@ -216,16 +216,27 @@ func (d *desk) verdict(j *store.Job, n pipeline.Node, spec *forge.JobSpec) verdi
 	}}
 }
 
-// given gathers what a job is planned from.
-func (d *desk) given(n pipeline.Node) (*pipeline.Given, error) {
+// texts gathers what a job is planned from, but for the files of the jobs that it needs.
+func (d *desk) texts(n pipeline.Node) (*pipeline.Given, error) {
 	g := &pipeline.Given{Project: d.project, Trust: d.run.Trust, Source: d.Source, WithGit: d.WithGit, Sandbox: d.Sandbox, Hashes: d.Hashes}
-	var parts []cas.Part
 	for _, need := range n.Needs() {
 		ended, err := d.how(need.Job)
 		if err != nil {
 			return nil, err
 		}
 		g.Needs = append(g.Needs, *ended)
+	}
+	return g, nil
+}
+
+// given gathers all that a job is planned from.
+func (d *desk) given(n pipeline.Node) (*pipeline.Given, error) {
+	g, err := d.texts(n)
+	if err != nil {
+		return nil, err
+	}
+	var parts []cas.Part
+	for _, need := range n.Needs() {
 		if parts, err = d.artifacts(parts, need.Job); err != nil {
 			return nil, err
 		}
@@ -298,7 +309,7 @@ func (d *desk) outputs(j *store.Job, n pipeline.Node) ([]forge.EnvVar, error) {
 			return nil, fmt.Errorf("the outputs of %s: %w", j.Key, err)
 		}
 	}
-	g, err := d.given(n)
+	g, err := d.texts(n)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made
 			return err
 		}
 		if !made {
-			return sameJobs(tx, run.ID, n.Jobs)
+			return same(tx, run.ID, &n)
 		}
 		if n.Origin == nil { // else its jobs are planned by the next round, which may read objects
 			if err := tx.Settle(run.ID, settle); err != nil {
@@ -85,13 +86,24 @@ func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made
 	return run, made, nil
 }
 
-// sameJobs checks that a run has exactly these jobs.
-func sameJobs(tx *store.Tx, id forge.RunID, jobs []store.NewJob) error {
+// same checks that a run has exactly these jobs, and was planned from the same, if it was planned.
+func same(tx *store.Tx, id forge.RunID, n *store.NewRun) error {
 	have, err := tx.Jobs(id)
 	if err != nil {
 		return err
 	}
-	same := slices.EqualFunc(have, jobs, func(a store.Job, b store.NewJob) bool {
+	from, err := tx.Origin(id)
+	switch planned := n.Origin != nil; {
+	case errors.Is(err, store.ErrNotFound):
+		if planned {
+			return ErrKeyReused
+		}
+	case err != nil:
+		return err
+	case !planned || !bytes.Equal(from.Pipeline, n.Origin.Pipeline) || !bytes.Equal(from.Facts, n.Origin.Facts):
+		return ErrKeyReused
+	}
+	same := slices.EqualFunc(have, n.Jobs, func(a store.Job, b store.NewJob) bool {
 		return a.Key == b.Key && a.Leg.String() == b.Leg.String() && slices.Equal(a.Needs, b.Needs) && a.Draft == b.Draft
 	})
 	if !same {

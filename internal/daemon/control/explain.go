@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ func (c *Control) Explain(ctx context.Context, id forge.JobID) (*Why, error) {
 	var others []store.Job
 	var attempts []store.Attempt
 	var holder store.Runner
+	group := ""
 	err := c.store.View(ctx, func(v *store.View) (err error) {
 		if job, err = v.Job(id); err != nil {
 			return err
@@ -35,6 +37,9 @@ func (c *Control) Explain(ctx context.Context, id forge.JobID) (*Why, error) {
 			return err
 		}
 		if attempts, err = v.Attempts(id); err != nil {
+			return err
+		}
+		if group, err = groupHolds(v, &job); err != nil {
 			return err
 		}
 		if open := job.Authority.Open; !open.Runner.IsZero() {
@@ -54,6 +59,10 @@ func (c *Control) Explain(ctx context.Context, id forge.JobID) (*Why, error) {
 			why.Details = append(why.Details, fmt.Sprintf("attempt %d: %s", attempts[i].Authority.Number, reason))
 		}
 	}
+	if group != "" {
+		why.WaitingFor, why.Summary = []string{group}, "it waits for "+group
+		return why, nil
+	}
 	switch job.State {
 	case forge.JobWaiting:
 		why.waiting(others)
@@ -71,6 +80,29 @@ func (c *Control) Explain(ctx context.Context, id forge.JobID) (*Why, error) {
 		}
 	}
 	return why, nil
+}
+
+// groupHolds names what of its group a job waits for, if it waits for that.
+func groupHolds(v *store.View, j *store.Job) (string, error) {
+	switch j.State {
+	case forge.JobWaiting:
+		run, err := v.Run(j.Run)
+		if err != nil {
+			return "", err
+		}
+		ahead, err := v.Ahead(&run)
+		if errors.Is(err, store.ErrNotFound) {
+			return "", nil
+		}
+		return fmt.Sprintf("run %v, which is older in the group %s", ahead, run.Lane), err
+	case forge.JobReady:
+		ahead, err := v.AheadOf(j.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			return "", nil
+		}
+		return fmt.Sprintf("%s of run %v, which is before it in the group %s (%v)", jobName(&ahead), ahead.Run, j.Lane, ahead.State), err
+	}
+	return "", nil
 }
 
 func (w *Why) waiting(others []store.Job) {

@@ -16,6 +16,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/ident"
 	"github.com/forgeyard/forgeyard/internal/jobspec"
 	"github.com/forgeyard/forgeyard/internal/pipeline"
 )
@@ -49,6 +50,7 @@ func (w *world) plant(files map[string]string) forge.TreeRef {
 type outcome struct {
 	result forge.Result
 	leaves map[string]map[string]string
+	lost   string // an output whose object is nowhere
 }
 
 var (
@@ -111,6 +113,9 @@ func (w *world) carryOut(a *agent, p Placement, story map[string]outcome, ran ma
 	for i, declared := range spec.Outputs {
 		if files := o.leaves[declared.Name]; files != nil {
 			outputs = append(outputs, forge.OutputRef{Output: uint16(i), Ref: w.plant(files).Root, Tree: true})
+		}
+		if declared.Name == o.lost {
+			outputs = append(outputs, forge.OutputRef{Output: uint16(i), Ref: digest.RefOf([]byte("never stored")), Tree: true})
 		}
 	}
 	a.complete(c, o.result, outputs...)
@@ -248,7 +253,7 @@ jobs:
   release: { needs: [version, build], if: needs.version.outputs.number == 'v1.2', steps: [x], env: { TAG: "${{ needs.version.outputs.number }}" } }
 `, pipeline.Facts{})
 	leaves := func(name string, files map[string]string) outcome {
-		return outcome{goes.result, map[string]map[string]string{name: files}}
+		return outcome{result: goes.result, leaves: map[string]map[string]string{name: files}}
 	}
 	ran := w.play(a, run, map[string]outcome{
 		"version":     leaves(pipeline.StepOutputs, map[string]string{"0/output": "number=1.2\n"}),
@@ -283,7 +288,7 @@ jobs:
   version: { steps: [{ id: ver, run: x }], outputs: { number: "${{ steps.ver.number }}" } }
   release: { needs: version, steps: [x], env: { TAG: "${{ needs.version.outputs.number }}" } }
 `, pipeline.Facts{})
-	w.play(a, run, map[string]outcome{"version": {goes.result, map[string]map[string]string{pipeline.StepOutputs: {"0/output": "other=1\n"}}}})
+	w.play(a, run, map[string]outcome{"version": {result: goes.result, leaves: map[string]map[string]string{pipeline.StepOutputs: {"0/output": "other=1\n"}}}})
 	states := w.states(run.ID)
 	if w.runState(run.ID) != forge.RunFailed || states[0] != "version Succeeded" || !strings.HasPrefix(states[1], "release Failed: it cannot be planned: TAG: the expression has no value") {
 		t.Errorf("%v: %v", w.runState(run.ID), states)
@@ -369,6 +374,92 @@ func TestABadPipelineIsRefusedWhole(t *testing.T) {
 	})
 }
 
+// An artifact that is lost fails those that need it, with its name, and nobody else; the run ends.
+func TestAnArtifactThatIsLostFailsThoseThatNeedIt(t *testing.T) {
+	w, a := newStage(t)
+	run := w.pipelined(`version: 1
+jobs:
+  build: { steps: [{ id: s, run: x }], artifacts: { name: bin, paths: [bin] } }
+  gone: { needs: build, steps: [x] }
+  free: { steps: [x] }
+  weak: { steps: [x], allow_failure: { exit: [7] }, artifacts: { name: log, paths: [log], when: always } }
+`, pipeline.Facts{})
+	w.play(a, run, map[string]outcome{"build": {result: goes.result, lost: "bin"}, "weak": {result: fails.result, lost: "log"}})
+	states := w.states(run.ID)
+	if w.runState(run.ID) != forge.RunFailed || states[0] != "build Succeeded" || states[2] != "free Succeeded" ||
+		!strings.HasPrefix(states[1], "gone Failed: it cannot be planned: what build has kept as bin: ") {
+		t.Errorf("%v: %v", w.runState(run.ID), states)
+	}
+}
+
+// A failure that is allowed does not fail a run that is cancelled later.
+func TestACancelledRunWithAnAllowedFailureIsCancelled(t *testing.T) {
+	w, a := newStage(t)
+	run := w.pipelined("version: 1\njobs:\n  a: { allow_failure: true, steps: [x] }\n  b: { needs: a, steps: [x] }\n", pipeline.Facts{})
+	c := w.offered(a)
+	a.accept(c)
+	a.complete(c, fails.result)
+	c = w.offered(a)
+	a.accept(c)
+	if _, err := w.CancelRun(w.ctx, run.ID, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	a.complete(c, forge.Result{Class: forge.Cancelled})
+	w.ended(run, forge.RunCancelled)
+}
+
+// A run whose file cannot be planned any more, as after an upgrade, ends and says why.
+func TestARunThatCannotBePlannedAnyMoreEnds(t *testing.T) {
+	w := newWorld(t)
+	n := store.NewRun{
+		ID: ident.New[forge.RunID](), Project: forge.DefaultProject, Trust: forge.TrustTrusted,
+		Origin: &store.Origin{Pipeline: []byte("version: 0\n"), Facts: []byte("{}")},
+		Jobs:   []store.NewJob{{ID: ident.New[forge.JobID](), Key: "a"}, {ID: ident.New[forge.JobID](), Key: "b", Needs: []forge.JobNeed{{Job: "a"}}}},
+	}
+	w.must(w.store.Update(w.ctx, store.ClassState, func(tx *store.Tx) error {
+		_, _, err := tx.CreateRun(n)
+		return err
+	}))
+	w.run()
+	w.ended(store.Run{Run: forge.Run{ID: n.ID}}, forge.RunFailed)
+	if states := w.states(n.ID); !strings.Contains(states[0], "a Failed: it cannot be planned: the pipeline of run") {
+		t.Error(states)
+	}
+}
+
+// Whoever asks why a job waits hears of its group.
+func TestAJobThatWaitsForItsGroupSaysSo(t *testing.T) {
+	w, a := newStage(t)
+	why := func(run store.Run) string {
+		t.Helper()
+		e, err := w.Explain(w.ctx, w.legs(run.ID)[0].ID)
+		w.must(err)
+		return e.Summary
+	}
+	const job = "version: 1\njobs: { a: { concurrency: deploy, steps: [x] } }\n"
+	first := w.pipelined(job, pipeline.Facts{})
+	c := w.offered(a)
+	a.accept(c)
+	second := w.pipelined(job, pipeline.Facts{})
+	w.until("the second is ready", func() bool { return w.legs(second.ID)[0].State == forge.JobReady })
+	if got, want := why(second), fmt.Sprintf("it waits for a of run %v, which is before it in the group deploy (Active)", first.ID); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	a.complete(c, goes.result)
+	w.play(a, second, nil)
+
+	const whole = "version: 1\nconcurrency: ci\njobs: { a: { steps: [x] } }\n"
+	first = w.pipelined(whole, pipeline.Facts{})
+	c = w.offered(a)
+	a.accept(c)
+	second = w.pipelined(whole, pipeline.Facts{})
+	if got, want := why(second), fmt.Sprintf("it waits for run %v, which is older in the group ci", first.ID); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	a.complete(c, goes.result)
+	w.play(a, second, nil)
+}
+
 // A submission that is made again is the same run, and another one with its key is none.
 func TestAPipelineIsSubmittedOnceForAKey(t *testing.T) {
 	w := newWorld(t)
@@ -427,7 +518,7 @@ func inputsOf(s *forge.JobSpec) (all []string) {
 func TestCachesAreFoundByTheirKeysWithinAClassOfTrust(t *testing.T) {
 	w, a := newStage(t)
 	leave := func(content string) outcome {
-		return outcome{goes.result, map[string]map[string]string{"forgeyard.cache.0.0": {"f": content}}}
+		return outcome{result: goes.result, leaves: map[string]map[string]string{"forgeyard.cache.0.0": {"f": content}}}
 	}
 	play := func(branch string, trust forge.TrustClass, o outcome) *forge.JobSpec {
 		t.Helper()
@@ -437,7 +528,7 @@ func TestCachesAreFoundByTheirKeysWithinAClassOfTrust(t *testing.T) {
 		w.must(err)
 		return w.play(a, run, map[string]outcome{"a": o})["a"]
 	}
-	if s := play("main", forge.TrustTrusted, outcome{fails.result, leave("broken").leaves}); len(s.Inputs) != 0 || len(s.Outputs) != 2 {
+	if s := play("main", forge.TrustTrusted, outcome{result: fails.result, leaves: leave("broken").leaves}); len(s.Inputs) != 0 || len(s.Outputs) != 2 {
 		t.Errorf("the first: %v, %+v", inputsOf(s), s.Outputs)
 	}
 	if s := play("main", forge.TrustTrusted, leave("12345")); len(s.Inputs) != 0 {

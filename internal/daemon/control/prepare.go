@@ -74,11 +74,9 @@ func (c *Control) settleOne(ctx context.Context, id forge.RunID) error {
 		// It waits for an older run of its group, whose end unsettles it again.
 		return c.store.Settle(ctx, id, func(store.Run, []store.Job) store.Settlement { return store.Settlement{} })
 	}
-	p := &prepared{}
-	if !run.CancelRequested {
-		if p, err = c.prepare(ctx, &run, jobs, &from); err != nil {
-			return err
-		}
+	p, err := c.prepare(ctx, &run, jobs, &from)
+	if err != nil {
+		return err
 	}
 	return c.store.Settle(ctx, id, func(run store.Run, jobs []store.Job) store.Settlement { return settleBy(run, jobs, p) })
 }
@@ -99,13 +97,26 @@ type desk struct {
 type kept struct {
 	exit    uint8
 	outputs map[string]forge.TreeRef // by the name of the output
+	gone    map[string]error         // outputs that are lost or damaged, likewise
 }
 
-// prepare decides about every waiting job whose needs have ended.
+// unplannable is for a run whose plan cannot be made any more, as after an upgrade that reads files more strictly: what has not
+// begun fails and says why, and what runs goes on to its end.
+func unplannable(jobs []store.Job, why error) *prepared {
+	p := &prepared{states: map[forge.JobID]forge.JobState{}, verdicts: map[forge.JobID]verdict{}}
+	for i := range jobs {
+		p.states[jobs[i].ID] = jobs[i].State
+		p.verdicts[jobs[i].ID] = verdict{fail: "it cannot be planned: " + why.Error()}
+	}
+	return p
+}
+
+// prepare decides about every waiting job whose needs have ended, and of a run that is cancelled only which failures count.
 func (c *Control) prepare(ctx context.Context, run *store.Run, jobs []store.Job, from *store.Origin) (*prepared, error) {
 	plan, err := c.planOf(run, from)
 	if err != nil {
-		return nil, err
+		c.log.Error("a run cannot be planned any more", "run", run.ID, "err", err)
+		return unplannable(jobs, err), nil
 	}
 	d := &desk{
 		planned: plan, c: c, ctx: ctx, run: run, byKey: map[forge.JobKey][]*store.Job{},
@@ -123,6 +134,9 @@ func (c *Control) prepare(ctx context.Context, run *store.Run, jobs []store.Job,
 		if err := d.allow(j, n); err != nil {
 			return nil, err
 		}
+	}
+	if run.CancelRequested {
+		return d.out, nil
 	}
 	for i := range jobs {
 		if err := d.keepCaches(&jobs[i]); err != nil {
@@ -299,21 +313,18 @@ func (d *desk) outputs(j *store.Job, n pipeline.Node) ([]forge.EnvVar, error) {
 	if j.State != forge.JobSucceeded && !d.out.allowed[j.ID] {
 		return none, nil
 	}
-	k, err := d.left(j)
-	if err != nil {
-		return nil, err
-	}
-	files := map[string][]byte{}
-	if t, ok := k.outputs[pipeline.StepOutputs]; ok {
-		if files, err = cas.ReadTree(d.ctx, d.c.stored(d.project), t, maxOutputFiles, maxOutputBytes); err != nil {
-			return nil, fmt.Errorf("the outputs of %s: %w", j.Key, err)
-		}
-	}
 	g, err := d.texts(n)
 	if err != nil {
 		return nil, err
 	}
-	steps, err := n.StepValues(files)
+	files, err := d.written(j)
+	if err != nil && !lost(err) {
+		return nil, err
+	}
+	var steps map[string]map[string]string
+	if err == nil {
+		steps, err = n.StepValues(files)
+	}
 	if err == nil {
 		var all []forge.EnvVar
 		if all, err = d.plan.Outputs(n, g, steps); err == nil {
@@ -322,6 +333,26 @@ func (d *desk) outputs(j *store.Job, n pipeline.Node) ([]forge.EnvVar, error) {
 	}
 	d.c.log.Warn("outputs of a job cannot be used", "job", j.ID, "err", err)
 	return nil, nil // whoever reads one then has no value, and says so
+}
+
+// written reads what the steps of a job have written for its outputs.
+func (d *desk) written(j *store.Job) (map[string][]byte, error) {
+	k, err := d.left(j)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.gone[pipeline.StepOutputs]; err != nil {
+		return nil, err
+	}
+	t, ok := k.outputs[pipeline.StepOutputs]
+	if !ok {
+		return nil, nil
+	}
+	files, err := cas.ReadTree(d.ctx, d.c.stored(d.project), t, maxOutputFiles, maxOutputBytes)
+	if err != nil {
+		return nil, fmt.Errorf("the outputs of %s: %w", j.Key, err)
+	}
+	return files, nil
 }
 
 // artifacts adds what a needed job has kept.
@@ -333,6 +364,9 @@ func (d *desk) artifacts(parts []cas.Part, key forge.JobKey) ([]cas.Part, error)
 		}
 		n := d.node(j)
 		for _, a := range n.Job.Artifacts {
+			if err := k.gone[a.Name.Value]; err != nil {
+				return nil, err
+			}
 			if t, ok := k.outputs[a.Name.Value]; ok {
 				parts = append(parts, cas.Part{Path: pipeline.KeptAt(n, a.Name.Value), Tree: t})
 			}
@@ -346,7 +380,7 @@ func (d *desk) left(j *store.Job) (*kept, error) {
 	if k := d.result[j.ID]; k != nil {
 		return k, nil
 	}
-	k := &kept{outputs: map[string]forge.TreeRef{}}
+	k := &kept{outputs: map[string]forge.TreeRef{}, gone: map[string]error{}}
 	var outputs []forge.OutputRef
 	var spec forge.JobSpec
 	err := d.c.store.View(d.ctx, func(v *store.View) error {
@@ -373,11 +407,19 @@ func (d *desk) left(j *store.Job) (*kept, error) {
 		if !o.Tree || int(o.Output) >= len(spec.Outputs) {
 			continue
 		}
+		name := spec.Outputs[o.Output].Name
 		t, err := cas.Tree(d.ctx, d.c.stored(d.project), o.Ref)
 		if err != nil {
-			return nil, fmt.Errorf("what %s has kept: %w", j.Key, err)
+			err = fmt.Errorf("what %s has kept as %s: %w", j.Key, name, err)
 		}
-		k.outputs[spec.Outputs[o.Output].Name] = t
+		switch {
+		case err == nil:
+			k.outputs[name] = t
+		case lost(err):
+			k.gone[name] = err // it concerns those that need it
+		default:
+			return nil, err
+		}
 	}
 	d.result[j.ID] = k
 	return k, nil

@@ -12,6 +12,11 @@ import (
 // so do its jobs, in the order in which they became ready. Who comes to replace the older ones has them cancelled instead of
 // waiting for them.
 
+// laneHolds is true of a job o of run w that keeps job j of run u from being offered: of the same lane, and somebody has it, or it
+// is older.
+const laneHolds = `o.lane = j.lane AND o.lane <> '' AND o.state >= 2 AND o.state <= 4 AND w.project = u.project AND o.id <> j.id
+	AND (o.state > 2 OR o.run_seq < j.run_seq OR o.run_seq = j.run_seq AND o.position < j.position)`
+
 // MaxLane bounds the bytes of a lane's name.
 const MaxLane = 256
 
@@ -39,6 +44,17 @@ func (v *View) Ahead(r *Run) (forge.RunID, error) {
 	}
 	return one(v, `SELECT id FROM run WHERE project = ? AND lane = ? AND lane <> '' AND state <= 2 AND seq < ? ORDER BY seq LIMIT 1`,
 		func(run *forge.RunID) []any { return []any{id(&run.ULID)} }, string(r.Project), r.Lane, toInt(r.Sequence))
+}
+
+// AheadOf returns the job of a job's lane that keeps it from being offered, or ErrNotFound.
+func (v *View) AheadOf(job forge.JobID) (Job, error) {
+	ahead, err := one(v, `SELECT o.id FROM job j JOIN run u ON u.id = j.run JOIN job o ON o.lane = j.lane JOIN run w ON w.id = o.run
+		WHERE j.id = ? AND `+laneHolds+` ORDER BY o.state DESC, o.run_seq, o.position LIMIT 1`,
+		func(j *forge.JobID) []any { return []any{id(&j.ULID)} }, job.ULID[:])
+	if err != nil {
+		return Job{}, err
+	}
+	return v.Job(ahead)
 }
 
 // replaceRuns asks for the end of the older runs of a run's lane. Their jobs end when they are settled.

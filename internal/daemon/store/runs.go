@@ -138,8 +138,7 @@ func (v *View) Ready(limit int) ([]ReadyJob, error) {
 	jobs, err := list(v, `SELECT j.id, j.run, u.project, u.trust, j.run_seq, j.spec, j.free_retries, j.changed_at
 		FROM job j JOIN run u ON u.id = j.run WHERE j.state = 2 AND j.cancel_requested = 0
 		AND (j.lane = '' OR NOT EXISTS (SELECT 1 FROM job o JOIN run w ON w.id = o.run
-			WHERE o.lane = j.lane AND o.lane <> '' AND o.state >= 2 AND o.state <= 4 AND w.project = u.project AND o.id <> j.id
-			AND (o.state > 2 OR o.run_seq < j.run_seq OR o.run_seq = j.run_seq AND o.position < j.position)))
+			WHERE `+laneHolds+`))
 		ORDER BY j.run_seq, j.position LIMIT ?`, func(j *ReadyJob) []any {
 		return []any{
 			id(&j.ID.ULID), id(&j.Run.ULID), &j.Project, num(&j.Trust), num(&j.Sequence), specID(&j.Spec), num(&j.FreeRetries),

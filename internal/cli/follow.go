@@ -276,6 +276,7 @@ func (p *printer) close() {
 // shown is one event as JSON.
 type shown struct {
 	ID   string `json:"id,omitempty"`
+	Job  string `json:"job,omitempty"` // whose log it is of, where several are shown
 	Name string `json:"name"`
 	Data any    `json:"data"`
 }
@@ -293,7 +294,7 @@ func (p *printer) event(e api.Event) error {
 		return nil
 	}
 	if p.app.output == "json" {
-		return p.app.print().Event(shown{e.ID, e.Name, e.Data})
+		return p.app.print().Event(shown{ID: e.ID, Job: p.of, Name: e.Name, Data: e.Data})
 	}
 	switch e.Name {
 	case api.EventOutput:

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +93,7 @@ func (b *board) consume(ctx context.Context, events <-chan api.Event) error {
 		select {
 		case e, ok := <-events:
 			if !ok || e.Name == api.EventEnd {
-				return b.look(ctx)
+				return b.look(ctx) // what a gap in the changes has hidden
 			}
 			var change api.RunEvent
 			if err := e.Decode(&change); err != nil {
@@ -102,7 +101,7 @@ func (b *board) consume(ctx context.Context, events <-chan api.Event) error {
 			}
 			switch change.Kind {
 			case "job":
-				if err := b.look(ctx); err != nil {
+				if _, err := b.job(ctx, change.ID); err != nil {
 					return err
 				}
 			case "attempt":
@@ -116,31 +115,44 @@ func (b *board) consume(ctx context.Context, events <-chan api.Event) error {
 	}
 }
 
-// look reads the jobs and tells which have come into another state.
+// job reads one job, and tells of its state if that is new.
+func (b *board) job(ctx context.Context, id string) (*api.Job, error) {
+	j, err := b.f.client.Job(ctx, id)
+	if err == nil {
+		b.see(j)
+	}
+	return j, err
+}
+
+// look reads all jobs.
 func (b *board) look(ctx context.Context) error {
 	run, err := b.f.client.Run(ctx, b.f.run)
 	if err != nil {
 		return err
 	}
 	for i := range run.Jobs {
-		j := &run.Jobs[i]
-		b.jobs[j.ID] = j
-		if b.told[j.ID] == j.State {
-			continue
-		}
-		b.told[j.ID] = j.State
-		switch j.State {
-		case "Succeeded":
-			b.say(j, "succeeded"+in(took(j.CreatedAt, j.EndedAt)))
-		case "Failed":
-			b.say(j, "failed: "+j.Reason)
-		case "Cancelled":
-			b.say(j, "cancelled")
-		case "Skipped":
-			b.say(j, "skipped: "+j.Reason)
-		}
+		b.see(&run.Jobs[i])
 	}
 	return nil
+}
+
+// see tells of a job that has come into another state.
+func (b *board) see(j *api.Job) {
+	b.jobs[j.ID] = j
+	if b.told[j.ID] == j.State {
+		return
+	}
+	b.told[j.ID] = j.State
+	switch j.State {
+	case "Succeeded":
+		b.say(j, "succeeded"+in(took(j.CreatedAt, j.EndedAt)))
+	case "Failed":
+		b.say(j, "failed: "+j.Reason)
+	case "Cancelled":
+		b.say(j, "cancelled")
+	case "Skipped":
+		b.say(j, "skipped: "+j.Reason)
+	}
 }
 
 func in(t string) string {
@@ -152,11 +164,12 @@ func in(t string) string {
 
 // say tells something about a job.
 func (b *board) say(j *api.Job, text string) {
-	if b.f.app.output == "json" {
-		return // the run at the end says it
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.f.app.output == "json" {
+		_ = b.f.app.print().Event(shown{Name: "job", Job: jobTitle(j), Data: j}) // standard output is gone: the code is left
+		return
+	}
 	b.f.app.note("%s: %s", jobTitle(j), console.Plain(text))
 }
 
@@ -183,12 +196,12 @@ func (b *board) attempt(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if b.jobs[a.Job] == nil {
-		if err := b.look(ctx); err != nil {
+	job := b.jobs[a.Job]
+	if job == nil {
+		if job, err = b.job(ctx, a.Job); err != nil {
 			return err
 		}
 	}
-	job := cmp.Or(b.jobs[a.Job], &api.Job{Key: a.Job})
 	out := b.f.out
 	lines := []*lineWriter{{b: b, to: out.stdout, prefix: jobTitle(job) + " | "}, {b: b, to: out.stderr, prefix: jobTitle(job) + " | "}}
 	out.stdout, out.stderr, out.of = lines[0], lines[1], jobTitle(job)

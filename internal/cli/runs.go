@@ -158,7 +158,7 @@ func isKnown(told map[string]string, e api.Event) (bool, error) {
 
 func (a *app) showChange(e api.Event) error {
 	if a.output == "json" {
-		return a.print().Event(shown{e.ID, e.Name, e.Data})
+		return a.print().Event(shown{ID: e.ID, Name: e.Name, Data: e.Data})
 	}
 	if e.Name == api.EventEnd {
 		var run api.Run

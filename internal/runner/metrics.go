@@ -19,9 +19,10 @@ type Metrics struct {
 	connections, dirty *telemetry.Counter
 	prepare, cleanUp   *telemetry.Histogram
 
+	moved remote.Meter
+
 	mu    sync.Mutex
 	since map[turn]forge.Instant // turns under way; of the attempts that the agent holds
-	moved func() remote.Figures  // nil: nothing yet
 }
 
 // turn is one turn of one attempt.
@@ -45,7 +46,7 @@ func NewMetrics(m *telemetry.Metrics, state string) *Metrics {
 		since:       map[turn]forge.Instant{},
 	}
 	objects := func(name, help string, of func(remote.Figures) uint64) {
-		m.CounterFunc(name, help, func() float64 { return float64(of(all.figures())) })
+		m.CounterFunc(name, help, func() float64 { return float64(of(all.moved.Figures())) })
 	}
 	objects("forgeyard_agent_objects_total", "Objects that went whole between this agent and its daemon.",
 		func(f remote.Figures) uint64 { return f.Objects })
@@ -60,22 +61,9 @@ func NewMetrics(m *telemetry.Metrics, state string) *Metrics {
 
 // moves names who counts the objects that this agent moves.
 func (m *Metrics) moves(figures func() remote.Figures) {
-	if m == nil {
-		return
+	if m != nil {
+		m.moved.Watch(figures)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.moved = figures
-}
-
-func (m *Metrics) figures() remote.Figures {
-	m.mu.Lock()
-	moved := m.moved
-	m.mu.Unlock()
-	if moved == nil {
-		return remote.Figures{}
-	}
-	return moved()
 }
 
 // sizeOf adds the files below a folder up. What goes away meanwhile counts nothing.

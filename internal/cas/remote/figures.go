@@ -22,3 +22,20 @@ func (c *counters) figures() Figures {
 		WireSent: c.wireSent.Load(), WireGot: c.wireGot.Load(), Resets: c.resets.Load(),
 	}
 }
+
+// A Meter shows the figures of a half that may be made later than whoever shows them; until then all are zero. The zero value is
+// ready, and any goroutine may use it.
+type Meter struct {
+	of atomic.Pointer[func() Figures]
+}
+
+// Watch names the half: its method Figures.
+func (m *Meter) Watch(figures func() Figures) { m.of.Store(&figures) }
+
+// Figures returns those of the half that is watched.
+func (m *Meter) Figures() Figures {
+	if of := m.of.Load(); of != nil {
+		return (*of)()
+	}
+	return Figures{}
+}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/cas/remote"
@@ -21,9 +20,7 @@ type Metrics struct {
 	messages, bytes, opens       *telemetry.Counter
 	logBytes, audits             *telemetry.Counter
 	handshakes                   *telemetry.Histogram
-
-	mu    sync.Mutex
-	moved func() remote.Figures // nil: nothing yet
+	moved                        remote.Meter
 }
 
 // NewMetrics makes the metrics in a registry, once for a process.
@@ -65,7 +62,7 @@ func NewMetrics(m *telemetry.Metrics) *Metrics {
 			[]float64{.001, .005, .02, .1, .5, 2, 10}),
 	}
 	objects := func(name, help string, of func(remote.Figures) uint64) {
-		m.CounterFunc(name, help, func() float64 { return float64(of(all.figures())) })
+		m.CounterFunc(name, help, func() float64 { return float64(of(all.moved.Figures())) })
 	}
 	objects("forgeyard_transport_objects_total", "Objects that went whole between the daemon and agents.",
 		func(f remote.Figures) uint64 { return f.Objects })
@@ -78,22 +75,9 @@ func NewMetrics(m *telemetry.Metrics) *Metrics {
 
 // moves names who counts the objects that agents and daemon exchange.
 func (m *Metrics) moves(figures func() remote.Figures) {
-	if m == nil {
-		return
+	if m != nil {
+		m.moved.Watch(figures)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.moved = figures
-}
-
-func (m *Metrics) figures() remote.Figures {
-	m.mu.Lock()
-	moved := m.moved
-	m.mu.Unlock()
-	if moved == nil {
-		return remote.Figures{}
-	}
-	return moved()
 }
 
 func (m *Metrics) conns(d float64) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,9 @@ func (a *app) runPipeline(cmd *cobra.Command, wanted []string, o jobOptions) err
 	}
 	if _, err := file.Expand(pipeline.Facts{}, wanted); err != nil {
 		return console.Usage("%v", err)
+	}
+	if o.source.dir == "" {
+		o.source.dir = filepath.Dir(p.Name) // a pipeline runs on what stands beside it, in a repository of git or not
 	}
 	return a.run(cmd.Context(), &api.RunRequest{
 		Name: o.name, Pipeline: &api.PipelineRequest{File: p.Name, Text: string(p.Text), Jobs: wanted, Sandbox: o.sandbox},

@@ -67,9 +67,7 @@ func (p *Plan) environment(n Node, v map[string]any, g *Given) ([]forge.EnvVar, 
 	f := p.facts
 	env.set("CI", "true")
 	for _, e := range []forge.EnvVar{{Name: "GIT_SHA", Value: f.SHA}, {Name: "GIT_REF", Value: f.Ref}, {Name: "GIT_BRANCH", Value: f.Branch}, {Name: "GIT_TAG", Value: f.Tag}} {
-		if e.Value != "" {
-			env.set(e.Name, e.Value)
-		}
+		env.set(e.Name, e.Value) // empty where there is none: bash -u takes offence at what is not set
 	}
 	env.set("GIT_EVENT", f.Event)
 	for _, a := range n.Leg {

@@ -26,6 +26,9 @@ func (a *Agent) secrets(ctx context.Context, tuple forge.AttemptContext, uses []
 			if err == nil || errors.Is(err, errNoSecret) || ctx.Err() != nil {
 				return got, err
 			}
+			if reset, ok := errors.AsType[*transport.ResetError](err); ok && reset.Code == protocol.ResetResumeLater {
+				err = fmt.Errorf("the daemon cannot give them now, and its log says why: %w", err)
+			}
 			if _, ended := errors.AsType[*transport.CloseError](err); !ended && !errors.Is(err, context.DeadlineExceeded) {
 				return nil, err
 			}

@@ -68,6 +68,22 @@ func (c *Control) planRun(ctx context.Context, s *Submission, n *store.NewRun) e
 	if err != nil {
 		return err
 	}
+	var wanted []wantedSecret
+	for i, n := range plan.Nodes {
+		if i > 0 && plan.Nodes[i-1].Job == n.Job {
+			continue // another leg
+		}
+		for _, s := range n.Job.Secrets {
+			ref, err := forge.ParseSecretRef(s.Ref.Value)
+			if err != nil {
+				return err // Parse has refused it
+			}
+			wanted = append(wanted, wantedSecret{fmt.Sprintf("%s:%d:%d", p.File, s.Ref.At.Line, s.Ref.At.Column), ref})
+		}
+	}
+	if err := c.haveSecrets(ctx, s.Project, wanted); err != nil {
+		return err
+	}
 	for at, t := range map[string]*forge.TreeRef{"pipeline.source": p.Source, "pipeline.with_git": p.WithGit} {
 		if err := c.haveTree(ctx, s.Project, at, t); err != nil {
 			return err

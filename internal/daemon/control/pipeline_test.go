@@ -365,6 +365,10 @@ func TestABadPipelineIsRefusedWhole(t *testing.T) {
 	if err := submit("version: 1\njobs: {a: {steps: [x]}}\n", "b"); !errors.As(err, &unknown) {
 		t.Errorf("%v", err)
 	}
+	var found forge.Problems
+	if err := submit("version: 1\njobs: {a: {steps: [x], secrets: {T: x/y}}}\n"); !errors.As(err, &found) || found[0].Path != "p.yml:2:37" {
+		t.Errorf("%v", err)
+	}
 	w.view(func(v *store.View) error {
 		runs, _, err := v.Runs(store.RunFilter{})
 		if len(runs) > 0 {

@@ -65,6 +65,15 @@ func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made
 	if err := c.checkTrees(ctx, &s); err != nil {
 		return store.Run{}, false, err
 	}
+	var wanted []wantedSecret
+	for i := range s.Jobs {
+		for k, use := range s.Jobs[i].Spec.Secrets {
+			wanted = append(wanted, wantedSecret{fmt.Sprintf("jobs[%d].spec.secrets[%d].ref", i, k), use.Ref})
+		}
+	}
+	if err := c.haveSecrets(ctx, s.Project, wanted); err != nil {
+		return store.Run{}, false, err
+	}
 	err = c.store.Update(ctx, store.ClassState, func(tx *store.Tx) error {
 		if run, made, err = tx.CreateRun(n); err != nil {
 			return err
@@ -226,6 +235,34 @@ func (c *Control) checkTrees(ctx context.Context, s *Submission) error {
 		return wrong
 	}
 	return nil
+}
+
+// wantedSecret is a secret that a submission names, and where.
+type wantedSecret struct {
+	at  string
+	ref forge.SecretRef
+}
+
+// haveSecrets checks that the project has every secret that is named. One that is removed later fails its job.
+func (c *Control) haveSecrets(ctx context.Context, project forge.ProjectName, wanted []wantedSecret) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	var wrong forge.Problems
+	err := c.store.View(ctx, func(v *store.View) error {
+		for _, w := range wanted {
+			if _, err := v.Secret(project, w.ref); errors.Is(err, store.ErrNotFound) {
+				wrong = append(wrong, forge.Problem{Path: w.at, What: fmt.Sprintf("there is no secret %v in the project; set it with: forgeyard secret set %s", w.ref, w.ref.Name)})
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && len(wrong) > 0 {
+		return wrong
+	}
+	return err
 }
 
 // haveTree checks one tree of a submission; nil is one that it does not name.

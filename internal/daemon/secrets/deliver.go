@@ -27,10 +27,7 @@ func (s *Secrets) Deliver(ctx context.Context, of forge.AttemptContext, ref forg
 	if err != nil {
 		return s.none(of, ref, err)
 	}
-	key, err := s.openKey(ctx, false)
-	if err != nil {
-		return s.none(of, ref, err)
-	}
+	key, noKey := s.openKey(ctx, false)
 	var value forge.Secret
 	given := place{project: project, name: ref.Name}
 	err = s.rows.Update(ctx, store.ClassRest, func(tx *store.Tx) error {
@@ -38,6 +35,9 @@ func (s *Secrets) Deliver(ctx context.Context, of forge.AttemptContext, ref forg
 		row, err := claim(tx, of, project, ref)
 		if err != nil {
 			return err
+		}
+		if noKey != nil {
+			return noKey // only where there is something that it would open
 		}
 		if row.Key != key.id {
 			return s.foreignKey(true)

@@ -76,6 +76,12 @@ func TestARemovedSecretIsGivenToNobody(t *testing.T) {
 	w.denied(l.of, "token", "its project has no such secret")
 }
 
+// Where nobody has ever set a secret there is no key either, and that is not what is wrong.
+func TestASecretThatNobodyHasSetIsNotBlamedOnTheKey(t *testing.T) {
+	w := newWorld(t)
+	w.denied(w.accept(w.running("default", forge.TrustTrusted, "token")).of, "token", "its project has no such secret")
+}
+
 func TestEveryChangeAndDeliveryIsOnRecordWithoutTheValue(t *testing.T) {
 	w := newWorld(t)
 	w.set("default", "token", canary)

@@ -21,7 +21,7 @@ func (c *Control) CancelRun(ctx context.Context, id forge.RunID, actor string) (
 		if _, err := tx.RequestRunCancel(id, actor); err != nil {
 			return err
 		}
-		if err := tx.Settle(id, settle); err != nil {
+		if err := settleIn(tx, id); err != nil {
 			return err
 		}
 		if run, err = tx.Run(id); err != nil || before.CancelRequested || before.State.Ended() {
@@ -60,7 +60,7 @@ func (c *Control) CancelJob(ctx context.Context, id forge.JobID, actor string) (
 		if _, err := tx.Do(&authority.CancelJob{Job: id}); err != nil {
 			return err
 		}
-		if err := tx.Settle(before.Run, settle); err != nil {
+		if err := settleIn(tx, before.Run); err != nil {
 			return err
 		}
 		if job, err = tx.Job(id); err != nil || before.Authority.CancelRequested || before.State.Ended() {

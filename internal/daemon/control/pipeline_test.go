@@ -412,6 +412,37 @@ func TestACancelledRunWithAnAllowedFailureIsCancelled(t *testing.T) {
 	w.ended(run, forge.RunCancelled)
 }
 
+// The same where nobody holds a job of it any more.
+func TestACancelledRunThatNobodyHoldsIsCancelled(t *testing.T) {
+	w, a := newStage(t)
+	run := w.pipelined("version: 1\njobs:\n  a: { allow_failure: true, steps: [x] }\n  b: { needs: a, steps: [x] }\n", pipeline.Facts{})
+	c := w.offered(a)
+	a.accept(c)
+	a.complete(c, fails.result)
+	w.until("b is ready", func() bool { return w.jobs(run.ID)["b"].State == forge.JobReady })
+	if _, err := w.CancelRun(w.ctx, run.ID, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	w.ended(run, forge.RunCancelled)
+}
+
+// What is changed of one job plans nothing of the others: that is for who may read what they need.
+func TestTheCancelOfAJobPlansNoOther(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent("one", 64)
+	run := w.pipelined("version: 1\njobs: { a: { steps: [x] }, b: { steps: [x] }, c: { needs: a, if: always(), steps: [x] } }\n", pipeline.Facts{})
+	if _, err := w.CancelJob(w.ctx, w.jobs(run.ID)["a"].ID, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(w.states(run.ID), ", "); got != "a Cancelled, b Waiting, c Waiting" {
+		t.Error(got)
+	}
+	a.connect()
+	w.run()
+	w.play(a, run, nil)
+	w.told(run, forge.RunCancelled, "a Cancelled", "b Succeeded", "c Succeeded")
+}
+
 // A run whose file cannot be planned any more, as after an upgrade, ends and says why.
 func TestARunThatCannotBePlannedAnyMoreEnds(t *testing.T) {
 	w := newWorld(t)

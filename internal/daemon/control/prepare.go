@@ -71,14 +71,40 @@ func (c *Control) settleOne(ctx context.Context, id forge.RunID) error {
 	case plain:
 		return c.store.Settle(ctx, id, settle)
 	case behind && !run.CancelRequested:
-		// It waits for an older run of its group, whose end unsettles it again.
-		return c.store.Settle(ctx, id, func(store.Run, []store.Job) store.Settlement { return store.Settlement{} })
+		// Its end unsettles this one again, unless it has come since that look.
+		return c.store.Settle(ctx, id, func(run store.Run, _ []store.Job) store.Settlement {
+			return store.Settlement{Again: run.Behind.IsZero()}
+		})
 	}
 	p, err := c.prepare(ctx, &run, jobs, &from)
 	if err != nil {
 		return err
 	}
 	return c.store.Settle(ctx, id, func(run store.Run, jobs []store.Job) store.Settlement { return settleBy(run, jobs, p) })
+}
+
+// settleIn settles a run within the transaction of another change. One that came as a pipeline is only stopped there, if that was
+// asked for: what else follows is decided by the next round, which may read objects.
+func settleIn(tx *store.Tx, id forge.RunID) error {
+	_, err := tx.Origin(id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return tx.Settle(id, settle)
+	case err != nil:
+		return err
+	}
+	return tx.Settle(id, stopOnly)
+}
+
+// stopOnly asks for the end of every job of a run that is cancelled, and leaves all else to the next round.
+func stopOnly(run store.Run, jobs []store.Job) (s store.Settlement) {
+	s.Again = !run.State.Ended()
+	for i := range jobs {
+		if j := &jobs[i]; run.CancelRequested && !j.State.Ended() && !j.Authority.CancelRequested {
+			s.Cancel = append(s.Cancel, j.ID)
+		}
+	}
+	return s
 }
 
 // desk is the preparation of one run.

@@ -81,10 +81,8 @@ func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made
 		if !made {
 			return same(tx, run.ID, &n)
 		}
-		if n.Origin == nil { // else its jobs are planned by the next round, which may read objects
-			if err := tx.Settle(run.ID, settle); err != nil {
-				return err
-			}
+		if err := settleIn(tx, run.ID); err != nil {
+			return err
 		}
 		run, err = tx.Run(run.ID)
 		return err

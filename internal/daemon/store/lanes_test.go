@@ -108,7 +108,14 @@ func TestARunOfALaneWaitsForTheOlderOnes(t *testing.T) {
 			t.Errorf("ahead of %v: %v, %v", run, got, err)
 		}
 	}
-	y.later(func(tx *store.Tx) error { return tx.Settle(second, settleNothing) })
+	y.later(func(tx *store.Tx) error {
+		return tx.Settle(second, func(r store.Run, _ []store.Job) store.Settlement {
+			if r.Behind != first {
+				t.Errorf("it is settled as behind %v", r.Behind)
+			}
+			return store.Settlement{}
+		})
+	})
 	y.later(func(tx *store.Tx) error {
 		return tx.Settle(first, func(store.Run, []store.Job) store.Settlement {
 			return store.Settlement{Run: []lifecycle.Event{lifecycle.RunStart, lifecycle.RunSucceed}}
@@ -133,8 +140,6 @@ func TestARunOfALaneWaitsForTheOlderOnes(t *testing.T) {
 		return err
 	})
 }
-
-func settleNothing(store.Run, []store.Job) store.Settlement { return store.Settlement{} }
 
 // A run can be asked what it was planned from; a job that cannot be planned has failed by its author's fault.
 func TestARunKeepsWhatItWasPlannedFrom(t *testing.T) {

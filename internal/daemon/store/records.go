@@ -22,8 +22,9 @@ type Run struct {
 	Key             string // idempotency key of its submission, or empty
 	Actor           string // who submitted it
 	CancelRequested bool
-	CancelActor     string // who asked for that
-	Lane            string // runs of one lane in a project run one after the other; empty: it is in none
+	CancelActor     string      // who asked for that
+	Lane            string      // runs of one lane in a project run one after the other; empty: it is in none
+	Behind          forge.RunID // only where a run is settled: the older one of its lane that has not ended
 	Started         forge.WallTime
 	Ended           forge.WallTime // zero until then
 }

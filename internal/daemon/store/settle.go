@@ -51,6 +51,9 @@ func (tx *Tx) Settle(run forge.RunID, decide func(Run, []Job) Settlement) error 
 	if err != nil {
 		return fmt.Errorf("settle run %v: %w", run, err)
 	}
+	if r.Behind, err = tx.Ahead(&r); err != nil && !isNotFound(err) {
+		return fmt.Errorf("settle run %v: %w", run, err)
+	}
 	if _, err := tx.exec(`UPDATE run SET unsettled = 0 WHERE id = ? AND unsettled = 1`, run.ULID[:]); err != nil {
 		return err
 	}

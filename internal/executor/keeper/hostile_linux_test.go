@@ -21,6 +21,7 @@ type impostor struct {
 	gone   chan struct{} // nil: nobody knows before Wait returns
 	killed chan struct{}
 	once   sync.Once
+	said   chan struct{} // closed when all reports are on their way
 	events events // of the attempt's log
 }
 
@@ -52,6 +53,7 @@ func deceive(t *testing.T, reports ...Report) executor.Workload {
 
 func deceiveBy(t *testing.T, i *impostor, reports ...Report) executor.Workload {
 	t.Helper()
+	i.said = make(chan struct{})
 	order := &executor.Order{
 		Context: forge.AttemptContext{Attempt: ident.New[forge.AttemptID]()},
 		Spec:    forge.JobSpec{Steps: []forge.Step{{Name: "x"}}},
@@ -86,6 +88,7 @@ func TestAnAttemptIsOverWhenNothingOfItLivesAndCloseWaitsForItsHost(t *testing.T
 	if err := w.Start(nil); err != nil {
 		t.Fatal(err)
 	}
+	<-i.said
 	close(i.gone)
 	<-w.Done()
 	if o := w.Outcome(); o.Result.Class != forge.Succeeded {
@@ -112,6 +115,7 @@ func TestAFirstStepThatBeganAndWasNotStartedEndsInTheLog(t *testing.T) {
 	if err := w.Start(nil); err != nil {
 		t.Fatal(err)
 	}
+	<-i.said
 	i.Kill()
 	<-w.Done()
 	o := w.Outcome()
@@ -144,6 +148,9 @@ func (i *impostor) play(reports []Report) {
 			if writeMessage(i.agent, &say[r]) != nil {
 				return
 			}
+		}
+		if q.Start != nil {
+			close(i.said)
 		}
 	}
 }

@@ -3,7 +3,7 @@
 //
 // It decides nothing about runs or runners. It refuses requests without the token of the daemon's folder, bodies that are
 // too large or not strictly JSON, and ids that fit several things; every refusal and every failure is a problem with a
-// stable code, panics included. Handlers are plain functions and the table in routes.go is all that there is of routing: a
+// stable code, panics included. Handlers are plain functions and the table in table.go is all that there is of routing, with the role that each asks for: a
 // description of the interface can be made from it and from the types of package api.
 //
 // There are two ways in: a listener on TCP, where every request shows the bearer token, and the socket in the daemon's

@@ -32,8 +32,8 @@ var errYield = errors.New("the upload goes on over another request")
 var errBroke = errors.New("the body broke off")
 
 // take turns a function that reads a large body into a handler: paced, bounded in number, ended when the server stops.
-func (s *Server) take(slots chan struct{}, do func(w http.ResponseWriter, r *http.Request, in *intake) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) take(slots chan struct{}, do func(w http.ResponseWriter, r *http.Request, in *intake) error) endpoint {
+	return endpoint{http.StatusOK, func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
 		r = r.WithContext(ctx)
@@ -61,7 +61,7 @@ func (s *Server) take(slots chan struct{}, do func(w http.ResponseWriter, r *htt
 			}
 			s.fail(w, r, err)
 		}
-	}
+	}}
 }
 
 // enter takes one of the slots, and waits a moment for it.

@@ -11,77 +11,16 @@ import (
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
-
-// route is one line of the interface.
-type route struct {
-	method string
-	path   string // below api.Base, or from the root with a leading slash; a verb stands behind {id}
-	about  string
-	serve  func(w http.ResponseWriter, r *http.Request)
-}
-
-// table lists every route. A description of the interface is made from it.
-func (s *Server) table() []route {
-	return []route{
-		{"POST", "runs", "start a run", s.call(http.StatusCreated, s.submit)},
-		{"GET", "runs", "list runs, newest first", s.call(http.StatusOK, s.listRuns)},
-		{"GET", "runs/{id}", "a run with its jobs", s.call(http.StatusOK, s.getRun)},
-		{"POST", "runs/{id}", "a verb: cancel", s.call(http.StatusOK, s.runVerb)},
-		{"GET", "runs/{id}/events", "the changes of a run, as an event stream", s.stream(s.watchRun)},
-		{"GET", "jobs/{id}", "a job with its attempts and its definition", s.call(http.StatusOK, s.getJob)},
-		{"POST", "jobs/{id}", "a verb: cancel", s.call(http.StatusOK, s.jobVerb)},
-		{"GET", "jobs/{id}/explain", "why a job is where it is", s.call(http.StatusOK, s.explainJob)},
-		{"GET", "jobs/{id}/attempts", "the attempts of a job, oldest first", s.call(http.StatusOK, s.listAttempts)},
-		{"GET", "attempts/{id}", "an attempt", s.call(http.StatusOK, s.getAttempt)},
-		{"GET", "attempts/{id}/log", "the log of an attempt, as an event stream or raw, or what is found in it", s.stream(s.readLog)},
-		{"GET", "artifacts", "what a run, a job or an attempt kept", s.call(http.StatusOK, s.listArtifacts)},
-		{"GET", "artifacts/{id}", "an artifact with one folder of it", s.call(http.StatusOK, s.getArtifact)},
-		{"GET", "artifacts/{id}/content", "a file of an artifact, or a folder as an archive", s.content(s.getContent)},
-		{"POST", "cas:missing", "which objects a project has not got", s.call(http.StatusOK, s.missing)},
-		{"POST", "cas:batch", "store many small objects", s.take(s.batches, s.putBatch)},
-		{"GET", "cas:stat", "what the store has", s.content(s.json(s.statObjects))},
-		{"POST", "cas:verify", "look at every object, as an event stream", s.stream(s.verifyObjects)},
-		{"HEAD", "cas/{ref}", "whether an object is there, and how much of one that is not", s.content(s.headObject)},
-		{"GET", "cas/{ref}", "the bytes of an object", s.content(s.getObject)},
-		{"PUT", "cas/{ref}", "store an object, or more of it", s.take(s.uploads, s.putObject)},
-		{"GET", "cas/{ref}/explain", "why an object is kept", s.call(http.StatusOK, s.explainObject)},
-		{"GET", "runners", "list runners", s.call(http.StatusOK, s.listRunners)},
-		{"POST", "runners", "make a runner and a token for its machine", s.call(http.StatusCreated, s.createRunner)},
-		{"GET", "runners/{id}", "a runner", s.call(http.StatusOK, s.getRunner)},
-		{"POST", "runners/{id}", "a verb: drain, resume, disable, enable, revoke", s.call(http.StatusOK, s.runnerVerb)},
-		{"DELETE", "runners/{id}", "remove a runner that holds nothing", s.call(http.StatusNoContent, s.deleteRunner)},
-		{"GET", "runners/{id}/explain", "why a runner gets no more jobs", s.call(http.StatusOK, s.explainRunner)},
-		{"POST", "enrollment-tokens", "make an enrolment token", s.call(http.StatusCreated, s.createToken)},
-		{"GET", "enrollment-tokens", "list enrolment tokens, newest first", s.call(http.StatusOK, s.listTokens)},
-		{"GET", "projects/{project}/secrets", "list the secrets of a project, without their values", s.call(http.StatusOK, s.listSecrets)},
-		{"PUT", "projects/{project}/secrets/{name...}", "set a secret: a new version, its value the body", s.call(http.StatusOK, s.setSecret)},
-		{"DELETE", "projects/{project}/secrets/{name...}", "remove a secret, or a version of it", s.call(http.StatusNoContent, s.deleteSecret)},
-		{"GET", "transport/sessions", "the connections of agents", s.call(http.StatusOK, s.sessions)},
-		{"GET", "transport/status", "the daemon's own side", s.call(http.StatusOK, s.transport)},
-		{"GET", "transport/protocols", "what the daemon speaks", s.call(http.StatusOK, s.protocols)},
-		{"GET", "audit", "audit events, newest first", s.call(http.StatusOK, s.audit)},
-		{"GET", "version", "what the daemon is", s.call(http.StatusOK, s.version)},
-		{"GET", "/healthz", "whether the process lives", s.call(http.StatusOK, s.healthz)},
-		{"GET", "/readyz", "whether the daemon can work", s.readyz},
-		{"GET", "/metrics", "figures for Prometheus", s.metrics},
-	}
-}
-
-func (rt route) pattern() string {
-	if strings.HasPrefix(rt.path, "/") {
-		return rt.path
-	}
-	return api.Base + "/" + rt.path
-}
 
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, rt := range s.table() {
-		mux.HandleFunc(rt.method+" "+rt.pattern(), rt.serve)
+		mux.HandleFunc(rt.method+" "+rt.pattern(), s.guard(rt.role, rt.serve))
 	}
-	mux.HandleFunc("/", s.noRoute)
+	mux.HandleFunc("/", s.guard(forge.RoleViewer, s.noRoute))
 	return mux
 }
 
@@ -104,8 +43,8 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) {
 }
 
 // call turns a function into a handler: bounded in time, its value written as JSON. Without a value there is no body.
-func (s *Server) call(status int, do func(r *http.Request) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) call(status int, do func(r *http.Request) (any, error)) endpoint {
+	return endpoint{status, func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 		defer cancel()
 		r = r.WithContext(ctx)
@@ -122,7 +61,7 @@ func (s *Server) call(status int, do func(r *http.Request) (any, error)) http.Ha
 			}
 			s.reply(w, r, status, value)
 		}
-	}
+	}}
 }
 
 // choice is an answer with a status of its own.
@@ -140,15 +79,15 @@ func bodyLimit(r *http.Request) int64 {
 
 // stream turns a function into a handler that may go on for long. An error before its first write is answered as a problem;
 // one behind it cuts the stream.
-func (s *Server) stream(do func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
-	long := s.content(do)
-	return func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) stream(do func(w http.ResponseWriter, r *http.Request) error) endpoint {
+	long := s.content(do).serve
+	return endpoint{http.StatusOK, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
 			s.refuse(w, r, api.NewProblem(api.CodeMethod, "a stream has no head of its own"))
 			return
 		}
 		long(w, r)
-	}
+	}}
 }
 
 // json makes a function that may take long, and whose value is the answer, one for content.
@@ -165,8 +104,8 @@ func (s *Server) json(do func(r *http.Request) (any, error)) func(w http.Respons
 }
 
 // content is stream for what has a head as well.
-func (s *Server) content(do func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) content(do func(w http.ResponseWriter, r *http.Request) error) endpoint {
+	return endpoint{http.StatusOK, func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 { // net/http would hold the stream back until the body has come
 			turnAway(w)
 			s.refuse(w, r, api.NewProblem(api.CodeMalformed, "a stream is asked for without a body"))
@@ -200,7 +139,7 @@ func (s *Server) content(do func(w http.ResponseWriter, r *http.Request) error) 
 			}
 			s.fail(w, r, err)
 		}
-	}
+	}}
 }
 
 // decode reads the body of a request.

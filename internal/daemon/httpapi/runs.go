@@ -18,9 +18,6 @@ import (
 	"github.com/forgeyard/forgeyard/internal/pipeline"
 )
 
-// runTrust is the trust class of a run that an administrator submits: it follows from who asks, never from the request.
-const runTrust = forge.TrustTrusted
-
 func (s *Server) submit(r *http.Request) (any, error) {
 	var request api.RunRequest
 	if err := decode(r, &request); err != nil {
@@ -30,7 +27,7 @@ func (s *Server) submit(r *http.Request) (any, error) {
 	if len(key) > api.MaxIdempotencyKey {
 		return nil, api.NewProblem(api.CodeMalformed, "the idempotency key has more than %d bytes", api.MaxIdempotencyKey)
 	}
-	submission, err := submissionOf(&request)
+	submission, err := submissionOf(&request, asking(r.Context()).trust)
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +45,8 @@ func (s *Server) submit(r *http.Request) (any, error) {
 
 // submissionOf turns a request into values. What is wrong with a specification is found here, so that its places are
 // those of the JSON; the graph is control's to check.
-func submissionOf(request *api.RunRequest) (control.Submission, error) {
-	out := control.Submission{Project: forge.ProjectName(request.Project), Name: request.Name, Trust: runTrust}
+func submissionOf(request *api.RunRequest, trust forge.TrustClass) (control.Submission, error) {
+	out := control.Submission{Project: forge.ProjectName(request.Project), Name: request.Name, Trust: trust}
 	if out.Project == "" {
 		out.Project = forge.DefaultProject
 	}
@@ -72,7 +69,7 @@ func submissionOf(request *api.RunRequest) (control.Submission, error) {
 			job.Needs = append(job.Needs, forge.JobNeed{Job: forge.JobKey(n.Job), Optional: n.Optional})
 		}
 		// Project, key and leg are checked with the graph, where they stand; here they only have to be good.
-		spec, err := j.Spec.Forge(api.SpecContext{Project: forge.DefaultProject, Key: "job", Trust: runTrust})
+		spec, err := j.Spec.Forge(api.SpecContext{Project: forge.DefaultProject, Key: "job", Trust: trust})
 		if err != nil {
 			found, ok := err.(forge.Problems)
 			if !ok {

@@ -138,7 +138,7 @@ func (s *Server) handler(over Over) http.Handler {
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Now().Add(2 * answerWithin))
 		_ = control.SetReadDeadline(time.Now().Add(answerWithin))
-		r = r.WithContext(context.WithValue(r.Context(), actorKey{}, over.actor()))
+		r = r.WithContext(context.WithValue(r.Context(), whoKey{}, over.who()))
 		defer func() {
 			if what := recover(); what != nil {
 				s.panicked(answer, r, what)
@@ -176,19 +176,13 @@ func (s *Server) authentic(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(sum[:], s.token.Load()[:]) == 1 && ok && token != ""
 }
 
-type actorKey struct{}
-
-func (o Over) actor() string {
+// who is who comes in this way: an administrator, by the folder's token or by the permissions of its socket.
+func (o Over) who() who {
+	name := "admin"
 	if o == Socket {
-		return "socket"
+		name = "socket"
 	}
-	return "admin"
-}
-
-// actor is who asks, for audit events.
-func actor(ctx context.Context) string {
-	name, _ := ctx.Value(actorKey{}).(string)
-	return name
+	return who{name: name, role: forge.RoleAdmin, trust: forge.TrustTrusted}
 }
 
 // answer remembers whether an answer was begun.

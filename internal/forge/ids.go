@@ -49,6 +49,8 @@ type (
 	StateFolderID struct{ ULID }
 	// BootID names one boot of a host.
 	BootID struct{ ULID }
+	// AccessTokenID names a token that is shown to the HTTP interface. It says nothing of the token's secret.
+	AccessTokenID struct{ ULID }
 )
 
 // ParseID reads the text form of an id of type T. It accepts exactly what String writes.

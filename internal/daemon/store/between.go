@@ -11,6 +11,7 @@ const (
 	JobIDs     IDs = 2
 	AttemptIDs IDs = 3
 	RunnerIDs  IDs = 4
+	AccessIDs  IDs = 5
 )
 
 var between = map[IDs]string{
@@ -18,6 +19,7 @@ var between = map[IDs]string{
 	JobIDs:     `SELECT id FROM job WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`,
 	AttemptIDs: `SELECT id FROM attempt WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`,
 	RunnerIDs:  `SELECT id FROM runner WHERE id BETWEEN ? AND ? AND deleted_at = 0 ORDER BY id LIMIT ?`,
+	AccessIDs:  `SELECT id FROM access_token WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?`,
 }
 
 // Between lists the ids of a kind from low to high, both included, at most limit: those that begin with what a person

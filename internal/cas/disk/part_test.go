@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/cas/castest"
 	"github.com/forgeyard/forgeyard/internal/cas/disk"
 	"github.com/forgeyard/forgeyard/internal/digest"
+	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
 const mark = 4 << 20 // a part is marked so often
@@ -153,6 +155,60 @@ func TestAPartIsBelievedUpToItsLastGoodMark(t *testing.T) {
 		}
 		closed(t, p)
 		castest.Holds(t, s, ref, data)
+	}
+}
+
+// age lets a part look as if nobody had added to it for a week.
+func age(t *testing.T, dir string, ref digest.Ref) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "parts", ref.Digest.String()[len("b3:"):]+"*"))
+	if err != nil || len(found) != 2 { // its marks, too
+		t.Fatal(found, err)
+	}
+	then := time.Now().Add(-7 * 24 * time.Hour)
+	for _, path := range found {
+		if err := os.Chtimes(path, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// arriving is how much has come of objects.
+func arriving(t *testing.T, s *disk.Store) forge.Bytes {
+	t.Helper()
+	usage, err := s.Usage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return usage.Parts
+}
+
+func TestPartsThatNobodyGoesOnWithAreGivenUp(t *testing.T) {
+	dir := castest.Folder(t)
+	s := openedAt(t, dir, disk.Options{})
+	var refs []digest.Ref
+	for i := range 3 {
+		data := castest.Bytes(uint64(i), 5<<20)
+		refs = append(refs, digest.RefOf(data))
+		p := part(t, s, refs[i], 0)
+		write(t, p, data[:mark])
+		closed(t, p)
+	}
+	forgotten, inUse, fresh := refs[0], refs[1], refs[2]
+	held := part(t, s, inUse, mark)
+	age(t, dir, forgotten)
+	age(t, dir, inUse)
+	before := arriving(t, s)
+	count, size, err := s.DropParts(time.Now().Add(-time.Hour))
+	if count != 1 || size != mark || err != nil {
+		t.Errorf("%d parts with %d bytes were given up: %v", count, size, err)
+	}
+	if freed := before - arriving(t, s); freed != mark {
+		t.Errorf("%d bytes are free that were not", freed)
+	}
+	closed(t, held)
+	for ref, has := range map[digest.Ref]uint64{forgotten: 0, inUse: mark, fresh: mark} {
+		closed(t, part(t, s, ref, has))
 	}
 }
 

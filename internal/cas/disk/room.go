@@ -249,6 +249,11 @@ func (s *Store) each(ctx context.Context, visit func(candidate)) error {
 	if err != nil {
 		return err
 	}
+	return s.eachPart(visit)
+}
+
+// eachPart visits what has arrived of objects.
+func (s *Store) eachPart(visit func(candidate)) error {
 	parts, err := s.files.list(s.layout.parts())
 	if err != nil {
 		return err
@@ -381,4 +386,24 @@ func (s *Store) Usage(ctx context.Context) (Usage, error) {
 	defer s.mu.Unlock()
 	u.Pinned = uint64(len(s.pins))
 	return u, nil
+}
+
+// DropParts gives up what has come of objects to which nobody has added anything since an instant, and says how much that
+// was. A part in use stays. It may be called beside anything else.
+func (s *Store) DropParts(before time.Time) (count int, bytes forge.Bytes, err error) {
+	var old []candidate
+	err = s.eachPart(func(c candidate) {
+		if !c.busy && c.used.Before(before) {
+			old = append(old, c)
+		}
+	})
+	for _, c := range old {
+		gone, failed := s.remove(c)
+		if gone {
+			count++
+			bytes += forge.Bytes(c.bytes)
+		}
+		err = errors.Join(err, failed)
+	}
+	return count, bytes, err
 }

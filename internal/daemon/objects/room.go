@@ -13,6 +13,11 @@ const (
 	watchEvery = 15 * time.Second
 	// lowTimes is how many times the free space that is kept there has to be, or people are told.
 	lowTimes = 4
+
+	// partsEvery is how often Watch looks for uploads that were given up.
+	partsEvery = time.Hour
+	// partLife is for how long what has come of an upload waits for the rest.
+	partLife = 7 * 24 * time.Hour
 )
 
 // Room is what is left of the disk.
@@ -32,12 +37,15 @@ func (o *Objects) Room() (Room, error) {
 	return Room{Free: free, MinFree: o.minFree, Low: free < lowTimes*o.minFree, Full: free <= o.minFree}, nil
 }
 
-// Watch says in the log when the disk becomes low or full, and when it is not any more, until ctx ends. Nothing is deleted:
-// this is the owner's time to act.
+// Watch says in the log when the disk becomes low or full, and when it is not any more, until ctx ends: this is the owner's
+// time to act. Nothing is deleted but what has come of uploads that nobody went on with for partLife.
 func (o *Objects) Watch(ctx context.Context) {
 	var last Room
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
+	parts := time.NewTicker(partsEvery)
+	defer parts.Stop()
+	o.dropParts(time.Now())
 	for {
 		if now, err := o.Room(); err != nil {
 			o.log.Warn("the disk of the store cannot be looked at", "error", err)
@@ -47,9 +55,22 @@ func (o *Objects) Watch(ctx context.Context) {
 		}
 		select {
 		case <-ticker.C:
+		case now := <-parts.C:
+			o.dropParts(now)
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// dropParts gives up uploads that nobody has gone on with for partLife.
+func (o *Objects) dropParts(now time.Time) {
+	count, bytes, err := o.disk.DropParts(now.Add(-partLife))
+	if err != nil {
+		o.log.Warn("uploads that nobody went on with cannot be removed", "path", o.dir, "error", err)
+	}
+	if count > 0 {
+		o.log.Info("removed uploads that nobody went on with", "objects", count, "bytes", uint64(bytes), "for", partLife)
 	}
 }
 

@@ -109,13 +109,13 @@ func TestLogsAreFoundByRunJobOrAttempt(t *testing.T) {
 		if r.PathValue("id") != jobID {
 			return api.NewProblem(api.CodeNotFound, "there is no run, job or attempt")
 		}
-		return &api.Job{ID: jobID, Key: "run", CurrentAttempt: attemptID, AllAttempts: []api.Attempt{{ID: attemptID, Number: 1}}}
+		return &api.Job{ID: jobID, Run: runID, Key: "run", CurrentAttempt: attemptID, AllAttempts: []api.Attempt{{ID: attemptID, Number: 1}}}
 	})
 	for _, id := range []string{attemptID, jobID, runID} {
 		f.world(t).run("logs", id).want(t, 0, "hello\n", "")
 	}
 	f.world(t).run("logs", "--attempt", "1", jobID).want(t, 0, "hello\n", "")
-	f.world(t).run("logs", "--attempt", "2", jobID).want(t, 1, "", "forgeyard job why "+jobID)
+	f.world(t).run("logs", "--attempt", "2", jobID).want(t, 1, "", "job run has no attempt 2; it has 1")
 	f.world(t).run("logs", "01JXXX").want(t, 1, "", "there is no run, job or attempt")
 }
 
@@ -125,10 +125,10 @@ func TestLogsOfOneStep(t *testing.T) {
 		event(1, api.EventStepStarted, api.LogStep{Seq: 1, Step: 0}), event(2, api.EventOutput, api.OutputOf(2, "stdout", nil, []byte("zero\n"))),
 		event(3, api.EventStepStarted, api.LogStep{Seq: 3, Step: 1}), event(4, api.EventOutput, api.OutputOf(4, "stdout", nil, []byte("one\n"))))
 	f.on("GET /attempts/{id}", func(*http.Request) any { return &api.Attempt{ID: attemptID} })
-	if r := f.world(t).run("logs", "--step", "1", attemptID); r.stdout != "one\n" {
+	if r := f.world(t).run("logs", "--step", "2", attemptID); r.stdout != "one\n" {
 		t.Errorf("%+v", r)
 	}
-	if r := f.world(t).run("logs", "--step", "0", attemptID); r.stdout != "zero\n" {
+	if r := f.world(t).run("logs", "--step", "1", attemptID); r.stdout != "zero\n" {
 		t.Errorf("%+v", r)
 	}
 }

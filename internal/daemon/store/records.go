@@ -27,6 +27,7 @@ type Run struct {
 	Behind          forge.RunID // only where a run is settled: the older one of its lane that has not ended
 	Started         forge.WallTime
 	Ended           forge.WallTime // zero until then
+	RetryOf         forge.RunID    // the run of which it tries jobs again; zero: of none
 }
 
 // NewRun is a submission: the run and the whole of its graph.
@@ -41,6 +42,8 @@ type NewRun struct {
 	Replace bool    // of its lane it ends the older runs; else it waits for them
 	Origin  *Origin // nil: the jobs were submitted with their specs
 	Jobs    []NewJob
+	RetryOf forge.RunID   // the run of which it tries jobs again; zero: of none
+	Taken   []forge.JobID // jobs of it, or of those that it has taken over itself, whose results count in this one
 }
 
 // Origin is what a run was planned from. Facts are of whoever plans: the store does not look into them.

@@ -20,13 +20,13 @@ type RunFilter struct {
 }
 
 const runColumns = `u.id, u.seq, u.project, u.state, u.trust, u.name, u.idem, u.actor, u.cancel_requested, u.cancel_actor, u.created_at,
-	u.started_at, u.ended_at, u.lane`
+	u.started_at, u.ended_at, u.lane, u.retry_of`
 
 func runInto(r *Run) []any {
 	return []any{
 		id(&r.ID.ULID), num(&r.Sequence), &r.Project, num(&r.State), num(&r.Trust), &r.Name, &r.Key, &r.Actor,
 		flag{&r.CancelRequested},
-		&r.CancelActor, num(&r.Created), num(&r.Started), num(&r.Ended), &r.Lane,
+		&r.CancelActor, num(&r.Created), num(&r.Started), num(&r.Ended), &r.Lane, id(&r.RetryOf.ULID),
 	}
 }
 
@@ -199,15 +199,18 @@ func (tx *Tx) CreateRun(n NewRun) (run Run, made bool, err error) {
 	}
 	run = Run{
 		Run:      forge.Run{ID: n.ID, Project: n.Project, State: forge.RunPlanned, Trust: n.Trust, Created: tx.now},
-		Sequence: seq, Name: n.Name, Key: n.Key, Actor: n.Actor, Lane: n.Lane,
+		Sequence: seq, Name: n.Name, Key: n.Key, Actor: n.Actor, Lane: n.Lane, RetryOf: n.RetryOf,
 	}
 	if err := tx.write(`INSERT INTO run (id, seq, project, state, trust, name, idem, actor, cancel_requested, cancel_actor, created_at,
-		started_at, ended_at, unsettled, lane) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?, 0, 0, 1, ?)`, n.ID.ULID[:], toInt(seq),
-		string(n.Project), toInt(run.State), toInt(n.Trust), n.Name, n.Key, n.Actor, toInt(tx.now), n.Lane); err != nil {
+		started_at, ended_at, unsettled, lane, retry_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?, 0, 0, 1, ?, ?)`, n.ID.ULID[:], toInt(seq),
+		string(n.Project), toInt(run.State), toInt(n.Trust), n.Name, n.Key, n.Actor, toInt(tx.now), n.Lane, n.RetryOf.ULID[:]); err != nil {
 		return Run{}, false, err
 	}
 	tx.changes.run(n.ID)
 	if err := tx.putOrigin(&n); err != nil {
+		return Run{}, false, err
+	}
+	if err := tx.putTaken(&n); err != nil {
 		return Run{}, false, err
 	}
 	if n.Replace {

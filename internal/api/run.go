@@ -1,12 +1,13 @@
 package api
 
-// RunRequest asks for a run, by its jobs or by a pipeline: POST runs. With the same Idempotency-Key, the same request gives
+// RunRequest asks for a run, by its jobs, by a pipeline, or as a retry of another: POST runs. With the same Idempotency-Key, the same request gives
 // the same run.
 type RunRequest struct {
 	Project  string           `json:"project,omitempty"` // "default" where none is named
 	Name     string           `json:"name,omitempty"`    // a title for people, one line of at most 256 bytes
 	Jobs     []JobRequest     `json:"jobs,omitempty"`
 	Pipeline *PipelineRequest `json:"pipeline,omitempty"`
+	Retry    *RetryRequest    `json:"retry,omitempty"` // with nothing else beside it
 }
 
 // PipelineRequest is a pipeline file with what it runs on. Its trees were uploaded before.
@@ -58,13 +59,16 @@ type Run struct {
 	Name      string         `json:"name,omitempty"`
 	State     string         `json:"state"` // Planned, Running, Succeeded, Failed, Cancelled, Error
 	Ended     bool           `json:"ended"`
-	Trust     string         `json:"trust"`
+	Trust     string         `json:"trust"`               // untrusted, trusted, protected: by the token that it was submitted with
+	By        string         `json:"by,omitempty"`        // who submitted it: admin, socket, token:NAME
 	ExitCode  *int           `json:"exit_code,omitempty"` // once it has ended: of a command that follows it
 	Reason    string         `json:"reason,omitempty"`    // why it ended so
 	CreatedAt *Time          `json:"created_at,omitempty"`
 	EndedAt   *Time          `json:"ended_at,omitempty"`
-	Counts    map[string]int `json:"counts,omitempty"` // jobs by state
-	Jobs      []Job          `json:"jobs,omitempty"`   // of one run; not in lists
+	RetryOf   string         `json:"retry_of,omitempty"` // the run of which it tries jobs again
+	Counts    map[string]int `json:"counts,omitempty"`   // jobs by state
+	Jobs      []Job          `json:"jobs,omitempty"`     // of one run; not in lists
+	Taken     []Job          `json:"taken,omitempty"`    // jobs of earlier runs whose results count in this one; likewise
 }
 
 // Job is one node of a run: GET jobs/{id}.

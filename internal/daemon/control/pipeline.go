@@ -30,6 +30,8 @@ type Pipeline struct {
 	Source  *forge.TreeRef    // nil: there is none
 	WithGit *forge.TreeRef    // the source with its repository; nil: there is none
 	Sandbox forge.SandboxKind // what confines the jobs; zero: the default
+
+	only map[string]bool // of a run that tries others again: the jobs that it has, by key and leg; nil: all
 }
 
 // PipelineError says what is wrong with a pipeline file, whole.
@@ -68,9 +70,10 @@ func (c *Control) planRun(ctx context.Context, s *Submission, n *store.NewRun) e
 	if err != nil {
 		return err
 	}
+	nodes := p.chosen(plan)
 	var wanted []wantedSecret
-	for i, n := range plan.Nodes {
-		if i > 0 && plan.Nodes[i-1].Job == n.Job {
+	for i, n := range nodes {
+		if i > 0 && nodes[i-1].Job == n.Job {
 			continue // another leg
 		}
 		for _, s := range n.Job.Secrets {
@@ -104,12 +107,26 @@ func (c *Control) planRun(ctx context.Context, s *Submission, n *store.NewRun) e
 	if n.Lane, n.Replace, err = plan.Group(); err != nil {
 		return forge.Problems{{Path: "concurrency.group", What: err.Error()}}
 	}
-	for _, node := range plan.Nodes {
+	keys := map[forge.JobKey]bool{}
+	for _, node := range nodes {
+		keys[node.Job.Key] = true
+	}
+	for _, node := range nodes {
 		n.Jobs = append(n.Jobs, store.NewJob{
-			ID: ident.New[forge.JobID](), Key: node.Job.Key, Title: title(plan.TitleOf(node)), Leg: node.Leg, Needs: node.Needs(),
+			ID: ident.New[forge.JobID](), Key: node.Job.Key, Title: title(plan.TitleOf(node)), Leg: node.Leg, Needs: within(node.Needs(), keys),
 		})
 	}
 	return laneFits(n.Lane)
+}
+
+// chosen are the nodes of a plan that the run has.
+func (p *Pipeline) chosen(plan *pipeline.Plan) (nodes []pipeline.Node) {
+	for _, n := range plan.Nodes {
+		if p.only == nil || p.only[nodeName(n.Job.Key, n.Leg)] {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
 }
 
 // title is a text on one line of at most maxTitle bytes.

@@ -45,7 +45,7 @@ func (p *prepared) allows(job forge.JobID) bool { return p != nil && p.allowed[j
 // settleOne settles a run.
 func (c *Control) settleOne(ctx context.Context, id forge.RunID) error {
 	var run store.Run
-	var jobs []store.Job
+	var jobs, taken []store.Job
 	var from store.Origin
 	plain, behind := false, false
 	err := c.store.View(ctx, func(v *store.View) (err error) {
@@ -62,6 +62,9 @@ func (c *Control) settleOne(ctx context.Context, id forge.RunID) error {
 			behind = err == nil
 			return err
 		}
+		if taken, err = v.Taken(id); err != nil {
+			return err
+		}
 		jobs, err = v.Jobs(id)
 		return err
 	})
@@ -76,7 +79,7 @@ func (c *Control) settleOne(ctx context.Context, id forge.RunID) error {
 			return store.Settlement{Again: run.Behind.IsZero()}
 		})
 	}
-	p, err := c.prepare(ctx, &run, jobs, &from)
+	p, err := c.prepare(ctx, &run, jobs, taken, &from)
 	if err != nil {
 		return err
 	}
@@ -137,8 +140,9 @@ func unplannable(jobs []store.Job, why error) *prepared {
 	return p
 }
 
-// prepare decides about every waiting job whose needs have ended, and of a run that is cancelled only which failures count.
-func (c *Control) prepare(ctx context.Context, run *store.Run, jobs []store.Job, from *store.Origin) (*prepared, error) {
+// prepare decides about every waiting job whose needs have ended, and of a run that is cancelled only which failures count. What
+// was taken over from earlier runs counts as if it had ended in this one.
+func (c *Control) prepare(ctx context.Context, run *store.Run, jobs, taken []store.Job, from *store.Origin) (*prepared, error) {
 	plan, err := c.planOf(run, from)
 	if err != nil {
 		c.log.Error("a run cannot be planned any more", "run", run.ID, "err", err)
@@ -150,6 +154,13 @@ func (c *Control) prepare(ctx context.Context, run *store.Run, jobs []store.Job,
 		out: &prepared{
 			states: map[forge.JobID]forge.JobState{}, verdicts: map[forge.JobID]verdict{}, allowed: map[forge.JobID]bool{}, failFast: map[forge.JobKey]bool{},
 		},
+	}
+	for i := range taken {
+		j := &taken[i]
+		d.byKey[j.Key] = append(d.byKey[j.Key], j)
+		if err := d.allow(j, d.node(j)); err != nil {
+			return nil, err
+		}
 	}
 	for i := range jobs {
 		j := &jobs[i]

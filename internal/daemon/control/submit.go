@@ -35,6 +35,9 @@ type Submission struct {
 	Actor    string
 	Jobs     []SubmittedJob
 	Pipeline *Pipeline // instead of Jobs
+
+	retryOf forge.RunID // the run of which it tries jobs again
+	taken   []forge.JobID
 }
 
 // SubmittedJob is one job of it. Project, Job and Leg of its spec are set from here.
@@ -79,7 +82,7 @@ func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made
 			return err
 		}
 		if !made {
-			return same(tx, run.ID, &n)
+			return same(tx, &run, &n)
 		}
 		if err := settleIn(tx, run.ID); err != nil {
 			return err
@@ -94,12 +97,15 @@ func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made
 }
 
 // same checks that a run has exactly these jobs, and was planned from the same, if it was planned.
-func same(tx *store.Tx, id forge.RunID, n *store.NewRun) error {
-	have, err := tx.Jobs(id)
+func same(tx *store.Tx, run *store.Run, n *store.NewRun) error {
+	if run.RetryOf != n.RetryOf {
+		return ErrKeyReused
+	}
+	have, err := tx.Jobs(run.ID)
 	if err != nil {
 		return err
 	}
-	from, err := tx.Origin(id)
+	from, err := tx.Origin(run.ID)
 	switch planned := n.Origin != nil; {
 	case errors.Is(err, store.ErrNotFound):
 		if planned {
@@ -121,7 +127,10 @@ func same(tx *store.Tx, id forge.RunID, n *store.NewRun) error {
 
 // newRun checks a submission and encodes its specifications.
 func (c *Control) newRun(ctx context.Context, s Submission) (store.NewRun, error) {
-	n := store.NewRun{ID: ident.New[forge.RunID](), Project: s.Project, Name: s.Name, Trust: s.Trust, Key: s.Key, Actor: s.Actor}
+	n := store.NewRun{
+		ID: ident.New[forge.RunID](), Project: s.Project, Name: s.Name, Trust: s.Trust, Key: s.Key, Actor: s.Actor,
+		RetryOf: s.retryOf, Taken: s.taken,
+	}
 	if !validName(s.Name) {
 		return store.NewRun{}, forge.Problems{{Path: "name", What: fmt.Sprintf("is not one line of at most %d bytes", MaxRunName)}}
 	}

@@ -1,0 +1,1 @@
+test "$(wc -l < settings)" -eq 1

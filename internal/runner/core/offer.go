@@ -29,11 +29,16 @@ func (a *Agent) offered(now forge.Instant, m *forge.LeaseOffer) {
 		return
 	}
 	spec, reason := a.admit(m)
-	if reason == forge.RejectResourcePressure && len(a.offers) < a.leaving() {
+	if wantsRoom(reason) && len(a.offers) < a.leaving() {
 		a.offers = append(a.offers, heldOffer{offer: m, until: now.Add(a.policy.OfferTTL / 2)})
 		return
 	}
 	a.decide(m, spec, reason)
+}
+
+// wantsRoom reports whether an offer was only made a moment too early, as far as this reason goes.
+func wantsRoom(r forge.RejectReason) bool {
+	return r == forge.RejectResourcePressure || r == forge.RejectDiskInsufficient
 }
 
 // decide accepts an offer, or rejects it for a reason.
@@ -52,7 +57,7 @@ func (a *Agent) reconsider() {
 	waiting := a.offers
 	a.offers = nil
 	for _, h := range waiting {
-		if spec, reason := a.admit(h.offer); reason != forge.RejectResourcePressure {
+		if spec, reason := a.admit(h.offer); !wantsRoom(reason) {
 			a.decide(h.offer, spec, reason)
 			continue
 		}
@@ -65,7 +70,8 @@ func (a *Agent) tickHeld(now forge.Instant) {
 	for len(a.offers) > 0 && now >= a.offers[0].until {
 		h := a.offers[0]
 		a.offers = a.offers[1:]
-		a.decide(h.offer, forge.JobSpec{}, forge.RejectResourcePressure)
+		spec, reason := a.admit(h.offer)
+		a.decide(h.offer, spec, reason)
 	}
 }
 

@@ -34,6 +34,44 @@ func TestAnOfferForASlotThatIsBeingClearedIsAcceptedOnceItIs(t *testing.T) {
 	notSent[*forge.LeaseAccept](a, "a second time")
 }
 
+// Disk is given away with the slot: where it is what the machine has least of, slots are free and the offer has no room yet.
+func TestAnOfferForTheDiskOfAnAttemptThatIsBeingClearedIsAcceptedOnceItIs(t *testing.T) {
+	a := online(t)
+	leaving := a.asking(1)
+	a.ack(forge.CompletionAccepted)
+	effect[core.CleanUp](a)
+	short := machine()
+	short.Free.Disk = spec().Resources.Disk - 1
+	a.step(core.Command{Kind: core.CommandAdmission, Admission: short})
+	a.forget()
+	first := a.offer(2)
+	notSent[*forge.LeaseReject](a, "while room is being made")
+	second := a.offer(3)
+	if _, m := sent[*forge.LeaseReject](a); m.Context != second || m.Reason != forge.RejectDiskInsufficient {
+		t.Fatalf("rejected %+v", m)
+	}
+	a.step(core.Command{Kind: core.CommandAdmission, Admission: machine()})
+	a.step(core.CleanedUp{Attempt: leaving.Attempt})
+	a.grant(first)
+	a.is(first, forge.AttemptAccepted)
+}
+
+func TestAnOfferWhoseDiskDoesNotComeIsRejectedForWantOfIt(t *testing.T) {
+	a := online(t)
+	a.asking(1)
+	a.ack(forge.CompletionAccepted)
+	effect[core.CleanUp](a)
+	short := machine()
+	short.Free.Disk = spec().Resources.Disk - 1
+	a.step(core.Command{Kind: core.CommandAdmission, Admission: short})
+	a.forget()
+	c := a.offer(2)
+	a.until(policy.OfferTTL / 2)
+	if _, m := sent[*forge.LeaseReject](a); m.Context != c || m.Reason != forge.RejectDiskInsufficient {
+		t.Fatalf("rejected %+v", m)
+	}
+}
+
 func TestNoMoreOffersWaitThanThereAreSlotsBeingCleared(t *testing.T) {
 	a, leaving := full(t)
 	first := a.offer(4)

@@ -54,7 +54,8 @@ func keptBy(v *store.View, a *store.Attempt, j *store.Job) ([]kept, error) {
 	return out, nil
 }
 
-// listArtifacts lists what a run, a job or an attempt kept: jobs in their order, attempts oldest first.
+// listArtifacts lists what a run, a job or an attempt kept: jobs in their order, attempts oldest first. What a run has taken over
+// from earlier ones stands before its own.
 func (s *Server) listArtifacts(r *http.Request) (any, error) {
 	n, err := limit(r)
 	if err != nil {
@@ -99,11 +100,15 @@ func keptOf(v *store.View, r *http.Request) ([]kept, error) {
 		if err != nil {
 			return nil, err
 		}
+		taken, err := v.Taken(id)
+		if err != nil {
+			return nil, err
+		}
 		jobs, err := v.Jobs(id)
 		if err != nil {
 			return nil, err
 		}
-		return keptByJobs(v, jobs)
+		return keptByJobs(v, append(taken, jobs...))
 	case job != "" && run == "" && attempt == "":
 		id, err := lookUp[forge.JobID](v, store.JobIDs, "job", job)
 		if err != nil {

@@ -59,7 +59,7 @@ func problemOf(err error) *api.Problem {
 		return api.NewProblem(api.CodeMalformed, "%v", err)
 	case errors.Is(err, control.ErrKeyReused):
 		return api.NewProblem(api.CodeIdempotency, "choose another key, or send the first request again")
-	case errors.Is(err, control.ErrRevoked), errors.Is(err, control.ErrConnected):
+	case errors.Is(err, control.ErrNoRetry), errors.Is(err, control.ErrRevoked), errors.Is(err, control.ErrConnected):
 		return api.NewProblem(api.CodeConflict, "%v", err)
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, logs.ErrForeign):
 		return api.NewProblem(api.CodeNotFound, "there is no such thing, or no longer")

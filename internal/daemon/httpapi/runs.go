@@ -27,6 +27,9 @@ func (s *Server) submit(r *http.Request) (any, error) {
 	if len(key) > api.MaxIdempotencyKey {
 		return nil, api.NewProblem(api.CodeMalformed, "the idempotency key has more than %d bytes", api.MaxIdempotencyKey)
 	}
+	if request.Retry != nil {
+		return s.retry(r, &request, asking(r.Context()).trust, key)
+	}
 	submission, err := submissionOf(&request, asking(r.Context()).trust)
 	if err != nil {
 		return nil, err
@@ -204,8 +207,15 @@ func (s *Server) run(r *http.Request, id forge.RunID) (out api.Run, err error) {
 		if err != nil {
 			return err
 		}
+		taken, err := v.Taken(id)
+		if err != nil {
+			return err
+		}
 		jobs, err := v.Jobs(id)
 		out = runOf(&run)
+		for i := range taken {
+			out.Taken = append(out.Taken, jobOf(&taken[i]))
+		}
 		out.Counts = map[string]int{}
 		for i := range jobs {
 			j := jobOf(&jobs[i])

@@ -10,8 +10,11 @@ import (
 
 func runOf(r *store.Run) api.Run {
 	out := api.Run{
-		ID: r.ID.String(), Project: string(r.Project), Name: r.Name, State: r.State.String(), Ended: r.State.Ended(), Trust: r.Trust.String(),
+		ID: r.ID.String(), Project: string(r.Project), Name: r.Name, State: r.State.String(), Ended: r.State.Ended(), Trust: r.Trust.String(), By: r.Actor,
 		Reason: control.RunReason(r), CreatedAt: api.TimeOf(r.Created), EndedAt: api.TimeOf(r.Ended),
+	}
+	if !r.RetryOf.IsZero() {
+		out.RetryOf = r.RetryOf.String()
 	}
 	if out.Ended {
 		code := control.RunExitCode(r.State)

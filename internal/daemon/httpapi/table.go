@@ -120,6 +120,8 @@ func (s *Server) table() []route {
 		{"GET", "enrollment-tokens", admin, "list enrolment tokens, newest first", s.call(http.StatusOK, s.listTokens), shape{query: "limit", out: api.List[api.EnrollmentToken]{}}},
 		{"GET", "projects/{project}/secrets", developer, "list the secrets of a project, without their values", s.call(http.StatusOK, s.listSecrets), shape{query: "limit cursor", out: api.List[api.Secret]{}}},
 		{"PUT", "projects/{project}/secrets/{name...}", admin, "set a secret: a new version, its value the body", s.call(http.StatusOK, s.setSecret), shape{in: media(api.TypeSecret), out: api.Secret{}}},
+		{"GET", "projects/{project}/caches", viewer, "list the caches of a project by key", s.call(http.StatusOK, s.listCaches), shape{query: "key prefix limit cursor", out: api.List[api.KeptCache]{}}},
+		{"DELETE", "projects/{project}/caches", developer, "forget caches: one key, those that begin so, or all", s.call(http.StatusOK, s.deleteCaches), shape{query: "key prefix all", out: api.CachesRemoved{}}},
 		{"DELETE", "projects/{project}/secrets/{name...}", admin, "remove a secret, or a version of it", s.call(http.StatusNoContent, s.deleteSecret), shape{query: "version"}},
 		{"GET", "transport/sessions", viewer, "the connections of agents", s.call(http.StatusOK, s.sessions), shape{out: api.List[api.Session]{}}},
 		{"GET", "transport/status", viewer, "the daemon's own side", s.call(http.StatusOK, s.transport), shape{out: api.TransportStatus{}}},

@@ -54,20 +54,36 @@ func (tx *Tx) TouchCache(project forge.ProjectName, trust forge.TrustClass, key 
 	return err
 }
 
-// Caches lists the caches of a project by key, those after the given one, at most limit.
-func (v *View) Caches(project forge.ProjectName, after string, limit int) ([]CacheEntry, error) {
-	return list(v, `SELECT `+cacheColumns+` FROM cache c WHERE c.project = ? AND c.key > ? ORDER BY c.key, c.trust LIMIT ?`, cacheInto,
-		string(project), after, page(limit))
+// CacheFilter selects caches of a project by their keys; zero fields select all.
+type CacheFilter struct {
+	Project    forge.ProjectName
+	Key        string           // only those with this one, of each class of trust
+	Prefix     string           // only those that begin so
+	After      string           // only those behind this key and AfterTrust: the last of the page before
+	AfterTrust forge.TrustClass // likewise
+	Limit      int
 }
 
-// RemoveCaches forgets the caches of a project whose key begins so, and counts them. Their objects stay.
-func (tx *Tx) RemoveCaches(project forge.ProjectName, prefix string) (n int, err error) {
-	all, err := list(&tx.View, `SELECT `+cacheColumns+` FROM cache c WHERE c.project = ?`, cacheInto, string(project))
+func (f *CacheFilter) takes(c *CacheEntry) bool {
+	return strings.HasPrefix(c.Key, f.Prefix) && (f.Key == "" || f.Key == c.Key)
+}
+
+// Caches lists caches by key, and those of one key by their class of trust.
+func (v *View) Caches(f CacheFilter) ([]CacheEntry, error) {
+	// substr and not LIKE, as above.
+	return list(v, `SELECT `+cacheColumns+` FROM cache c WHERE c.project = ? AND substr(c.key, 1, ?) = ? AND (? = '' OR c.key = ?)
+		AND (c.key > ? OR c.key = ? AND c.trust > ?) ORDER BY c.key, c.trust LIMIT ?`, cacheInto,
+		string(f.Project), int64(len([]rune(f.Prefix))), f.Prefix, f.Key, f.Key, f.After, f.After, toInt(f.AfterTrust), page(f.Limit))
+}
+
+// RemoveCaches forgets caches, whatever After and Limit of the filter are, and returns them. Their objects stay.
+func (tx *Tx) RemoveCaches(f CacheFilter) (gone []CacheEntry, err error) {
+	all, err := list(&tx.View, `SELECT `+cacheColumns+` FROM cache c WHERE c.project = ? ORDER BY c.key, c.trust`, cacheInto, string(f.Project))
 	for i := 0; err == nil && i < len(all); i++ {
-		if strings.HasPrefix(all[i].Key, prefix) {
-			n++
-			_, err = tx.exec(`DELETE FROM cache WHERE project = ? AND trust = ? AND key = ?`, string(project), toInt(all[i].Trust), all[i].Key)
+		if f.takes(&all[i]) {
+			gone = append(gone, all[i])
+			_, err = tx.exec(`DELETE FROM cache WHERE project = ? AND trust = ? AND key = ?`, string(f.Project), toInt(all[i].Trust), all[i].Key)
 		}
 	}
-	return n, err
+	return gone, err
 }

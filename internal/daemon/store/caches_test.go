@@ -2,7 +2,10 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/digest"
@@ -45,17 +48,58 @@ func TestACacheIsFoundByItsKeyInItsClassOfTrust(t *testing.T) {
 		})
 	}
 	y.later(func(tx *store.Tx) error {
-		n, err := tx.RemoveCaches("p", "go-a")
-		if n != 1 {
-			t.Errorf("%d were removed", n)
+		gone, err := tx.RemoveCaches(store.CacheFilter{Project: "p", Key: "go-a"})
+		if len(gone) != 1 || gone[0].Key != "go-a" {
+			t.Errorf("removed were %+v", gone)
 		}
 		return err
 	})
 	y.see(func(v *store.View) error {
-		all, err := v.Caches("p", "", 10)
+		all, err := v.Caches(store.CacheFilter{Project: "p"})
 		if len(all) != 2 || all[0].Key != "go-b_" {
 			t.Errorf("left are %+v", all)
 		}
 		return err
+	})
+}
+
+// Pages end between the classes of one key as well, and a beginning is taken as it is written.
+func TestCachesAreListedInPages(t *testing.T) {
+	y := newYard(t)
+	y.later(func(tx *store.Tx) error {
+		for _, key := range []string{"a%b", "a_c", "abc", "ü-1", "ü-2"} {
+			for _, trust := range []forge.TrustClass{forge.TrustUntrusted, forge.TrustTrusted} {
+				if err := tx.PutCache(store.CacheEntry{Project: "p", Trust: trust, Key: key, Trees: []forge.TreeRef{{}}, Bytes: 1}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	y.see(func(v *store.View) error {
+		var seen []string
+		for f := (store.CacheFilter{Project: "p", Limit: 3}); ; {
+			page, err := v.Caches(f)
+			if err != nil {
+				return err
+			}
+			for _, c := range page {
+				seen = append(seen, fmt.Sprintf("%s %v", c.Key, c.Trust))
+				f.After, f.AfterTrust = c.Key, c.Trust
+			}
+			if len(page) < 3 {
+				break
+			}
+		}
+		want := []string{"a%b untrusted", "a%b trusted", "a_c untrusted", "a_c trusted", "abc untrusted", "abc trusted", "ü-1 untrusted", "ü-1 trusted", "ü-2 untrusted", "ü-2 trusted"}
+		if diff := cmp.Diff(want, seen); diff != "" {
+			t.Error(diff)
+		}
+		for prefix, n := range map[string]int{"a": 6, "a%": 2, "a_": 2, "ü-": 4, "ü-2": 2, "A": 0} {
+			if page, err := v.Caches(store.CacheFilter{Project: "p", Prefix: prefix}); err != nil || len(page) != n {
+				t.Errorf("%q: %d, %v", prefix, len(page), err)
+			}
+		}
+		return nil
 	})
 }

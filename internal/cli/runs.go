@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ import (
 )
 
 func (a *app) runsCommand() *cobra.Command {
-	return console.Group("runs", "List, show, watch and cancel runs", a.runsList(), a.runsShow(), a.runsWatch(), a.runsCancel())
+	return console.Group("runs", "List, show, watch, cancel and retry runs", a.runsList(), a.runsShow(), a.runsWatch(), a.runsCancel(), a.runsRetry())
 }
 
 // pageFlags adds the flags of a list.
@@ -48,9 +49,16 @@ func (a *app) runsList() *cobra.Command {
 			}
 			defer a.more(cmd, list.Next)
 			return a.print().Show(list, func(w io.Writer) {
-				console.Row(w, "RUN", "STATE", "NAME", "JOBS", "CREATED", "TOOK")
+				retries := slices.ContainsFunc(list.Items, func(r api.Run) bool { return r.RetryOf != "" })
+				row := func(retryOf string, cells ...string) {
+					if retries {
+						cells = append(cells, retryOf)
+					}
+					console.Row(w, cells...)
+				}
+				row("RETRY OF", "RUN", "STATE", "NAME", "JOBS", "CREATED", "TOOK")
 				for _, r := range list.Items {
-					console.Row(w, r.ID, r.State, r.Name, jobCounts(r.Counts), when(r.CreatedAt), took(r.CreatedAt, r.EndedAt))
+					row(r.RetryOf, r.ID, r.State, r.Name, jobCounts(r.Counts), when(r.CreatedAt), took(r.CreatedAt, r.EndedAt))
 				}
 			})
 		},
@@ -75,6 +83,8 @@ func jobCounts(counts map[string]int) string {
 func (a *app) runsShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show RUN", Short: "Show a run and its jobs", Args: cobra.ExactArgs(1),
+		Long:    "Show a run with its jobs. Of one that tries another again, also what it took over from that.",
+		Example: "  forgeyard runs show 01JB4Z\n  forgeyard runs show 01JB4Z -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -97,17 +107,29 @@ func describeRun(w io.Writer, r *api.Run) {
 	console.Field(w, "Reason", r.Reason)
 	console.Field(w, "Created", when(r.CreatedAt))
 	console.Field(w, "Ended", when(r.EndedAt))
+	console.Field(w, "Retry of", r.RetryOf)
 	fmt.Fprintln(w)
 	console.Row(w, "JOB", "ID", "STATE", "ATTEMPTS", "REASON")
-	for _, j := range r.Jobs {
-		console.Row(w, j.Key, j.ID, j.State, fmt.Sprint(j.Attempts), j.Reason)
+	for i := range r.Jobs {
+		j := &r.Jobs[i]
+		console.Row(w, jobTitle(j), j.ID, j.State, fmt.Sprint(j.Attempts), j.Reason)
+	}
+	if len(r.Taken) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	console.Row(w, "TAKEN OVER", "ID", "STATE", "FROM RUN", "REASON")
+	for i := range r.Taken {
+		j := &r.Taken[i]
+		console.Row(w, jobTitle(j), j.ID, j.State, j.Run, j.Reason)
 	}
 }
 
 func (a *app) runsWatch() *cobra.Command {
 	return &cobra.Command{
 		Use: "watch RUN", Short: "Show the changes of a run until it ends, and end as it ends", Args: cobra.ExactArgs(1),
-		Long: "Show the changes of a run until it ends, and end with its exit code.\nCtrl-C leaves the run alone; see \"forgeyard runs cancel\".",
+		Long:    "Show the changes of a run until it ends, and end with its exit code.\nCtrl-C leaves the run alone; see \"forgeyard runs cancel\".",
+		Example: "  forgeyard runs watch 01JB4Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -186,6 +208,7 @@ func (a *app) showChange(e api.Event) error {
 func (a *app) runsCancel() *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel RUN", Short: "Ask for the end of every job of a run", Args: cobra.ExactArgs(1),
+		Example: "  forgeyard runs cancel 01JB4Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -219,6 +242,7 @@ func (a *app) jobCommand() *cobra.Command {
 	}
 	show := &cobra.Command{
 		Use: "show JOB", Short: "Show a job and its attempts", Args: cobra.ExactArgs(1),
+		Example: "  forgeyard job show 01JB4Z\n  forgeyard job show 01JB4Z -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {

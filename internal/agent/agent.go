@@ -80,7 +80,7 @@ func Enrolled(state string) (id *trust.Identity, ok bool, err error) {
 // Enroll gets the agent of a state folder its first certificate, from the first daemon that answers. name is what the
 // daemon should call the runner where the token does not say. It may be called again after whatever went wrong: the same
 // token gives the same runner. The error is ErrEnrolled where there is a certificate, localstate.ErrInUse while an agent
-// runs there, or an *enroll.Refused.
+// runs there, an *enroll.Refused, or an *UnreachedError.
 func Enroll(ctx context.Context, o Options, token trust.Token, name string) (_ *trust.Identity, err error) {
 	if len(o.Endpoints) == 0 {
 		return nil, errors.New("enrol: no endpoint of a daemon is named")
@@ -124,10 +124,10 @@ func (o Options) askAll(ctx context.Context, token trust.Token, key trust.Key, n
 		if err == nil {
 			return id, nil
 		}
-		errs = append(errs, fmt.Errorf("enrol at %s: %w", endpoint, trust.Explain(err, time.Now())))
 		if refused := new(enroll.Refused); errors.As(err, &refused) {
-			break // another daemon of the cluster would say the same
+			return nil, fmt.Errorf("enrol at %s: %w", endpoint, refused) // another daemon of the cluster would say the same
 		}
+		errs = append(errs, &UnreachedError{endpoint, trust.Explain(err, time.Now())})
 	}
 	return nil, errors.Join(errs...)
 }
@@ -158,7 +158,7 @@ func Reach(ctx context.Context, o Options, id *trust.Identity, endpoint string) 
 	conn, err := dialer.Dial(ctx, endpoint)
 	took := time.Since(start)
 	if err != nil {
-		return took, trust.Explain(err, time.Now())
+		return took, &UnreachedError{endpoint, trust.Explain(err, time.Now())}
 	}
 	conn.Close(protocol.CloseCodeOf(forge.CloseNormal))
 	return took, nil

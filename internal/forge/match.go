@@ -206,10 +206,26 @@ func (m Miss) amount(n uint64) string {
 	case WhatCPU:
 		return MilliCPU(n).String()
 	case WhatMemory, WhatDisk:
-		return Bytes(n).String()
+		return about(Bytes(n))
 	default:
 		return fmt.Sprint(n)
 	}
+}
+
+// about is an amount of bytes for people: whole where it is, else with one decimal, rounded down. A disk that fills stays the same
+// in it from one look to the next, mostly.
+func about(b Bytes) string {
+	for _, u := range sizeUnits {
+		if b < u.bytes || u.bytes == 1 || b%u.bytes == 0 {
+			continue
+		}
+		whole, tenths := b/u.bytes, b%u.bytes*10/u.bytes
+		if tenths == 0 {
+			return fmt.Sprintf("%d %s", whole, u.suffix)
+		}
+		return fmt.Sprintf("%d.%d %s", whole, tenths, u.suffix)
+	}
+	return b.String()
 }
 
 // String says in a few words what is missed, as a reason in "why does my job wait".

@@ -89,7 +89,7 @@ func (c *conn) run(ctx context.Context, session forge.AgentSessionID) {
 // the connection tried once again. That is also how a revoked runner hears what it is: TLS has no word for it (case B47).
 func (c *conn) open(ctx context.Context, session forge.AgentSessionID) (*link.Link, error) {
 	l, err := c.connect(ctx, session)
-	if err == nil || !c.a.recoverable(reasonOf(err)) {
+	if err == nil || errors.Is(err, trust.ErrStranger) || !c.a.recoverable(reasonOf(err)) {
 		return l, err
 	}
 	c.a.cfg.Log.Warn("the daemon does not take this runner's certificate; its key is proved for a new one", telemetry.KeyError, err)

@@ -34,12 +34,22 @@ func (e *ClockError) Error() string {
 		stamp(e.NotAfter), stamp(e.Now), spell(e.Skew()))
 }
 
-// Explain makes the error of a handshake say what a clock has to do with it; other errors stay as they are. now is the
+// ErrStranger is the kind of error for a daemon that another CA than the agent's vouches for.
+var ErrStranger = errors.New("it is not of the cluster that this agent was enrolled in, or somebody is in between; " +
+	"check the address, and the fingerprint on the daemon")
+
+// Explain makes the error of a handshake say what a clock has to do with it, or that the daemon is another one; other errors stay
+// as they are. now is the
 // wall clock at the time of the handshake.
 func Explain(err error, now time.Time) error {
 	failed, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	if !ok || len(failed.UnverifiedCertificates) == 0 {
 		return err
+	}
+	_, named := errors.AsType[x509.HostnameError](failed.Err)
+	_, signed := errors.AsType[x509.UnknownAuthorityError](failed.Err)
+	if named || signed {
+		return fmt.Errorf("%w (%w)", ErrStranger, err)
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](failed.Err); !ok || invalid.Reason != x509.Expired {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/forgeyard/forgeyard/config"
 	"github.com/forgeyard/forgeyard/internal/agent"
 	"github.com/forgeyard/forgeyard/internal/console"
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/enroll"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/program"
@@ -131,7 +132,7 @@ func (a *app) load() error {
 		return program.Exit(program.CodeUsage, fmt.Errorf("the settings are wrong:\n%w", err))
 	}
 	if a.noted, err = agent.NotedEndpoints(a.settings.DataDir); err != nil {
-		return program.Exit(program.CodeUsage, err)
+		return err
 	}
 	return nil
 }
@@ -359,19 +360,31 @@ func (a *app) token(file string) (trust.Token, error) {
 func (a *app) explain(err error) error {
 	var exit *program.ExitError
 	var refused *enroll.Refused
+	var unreached *agent.UnreachedError
 	switch {
 	case err == nil || errors.As(err, &exit):
 		return err
 	case errors.Is(err, trust.ErrNotEnrolled):
 		return program.Exit(program.CodeUsage, fmt.Errorf("%w\nEnrol it first: forgeyard-agent enroll --endpoint quic://HOST:PORT --token-file FILE", err))
 	case errors.Is(err, localstate.ErrInUse):
-		return fmt.Errorf("%w (%s)\nSee what it does: forgeyard-agent status", err, a.settings.DataDir)
+		return program.Exit(program.CodeInfrastructure, fmt.Errorf("another agent runs on the folder %s\nSee what it does: forgeyard-agent status%s; or use another folder: --data DIR", a.settings.DataDir, a.again()))
 	case errors.Is(err, admin.ErrNotRunning):
-		return fmt.Errorf("%w\nStart it: forgeyard-agent run", err)
+		return fmt.Errorf("%w\nStart it: forgeyard-agent run%s", err, a.again())
 	case errors.Is(err, agent.ErrEnrolled):
 		return fmt.Errorf("%w (%s)\nFor another runner use another folder: --data DIR", err, a.settings.DataDir)
 	case errors.As(err, &refused):
 		return program.Exit(program.CodeAuth, fmt.Errorf("%w\nMake a new token: forgeyard runner enroll-token", err))
+	case errors.As(err, &unreached):
+		code := program.CodeInfrastructure
+		if unreached.Stranger() {
+			code = program.CodeAuth
+		}
+		if mend := unreached.Mend(); mend != "" {
+			err = fmt.Errorf("%w\n%s", err, mend)
+		}
+		return program.Exit(code, err)
+	case disk.Unusable(err):
+		return program.Exit(program.CodeInfrastructure, fmt.Errorf("%w\nUse another folder: --data DIR", err))
 	}
 	return err
 }

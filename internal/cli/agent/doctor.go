@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -97,7 +98,9 @@ func (a *app) roads(ctx context.Context, id *trust.Identity) []doctor.Finding {
 		check := "daemon at " + endpoint
 		took, err := agent.Reach(ctx, o, id, endpoint)
 		if err != nil {
-			all = append(all, wrong(check, err.Error(), "check that the daemon runs, and that UDP passes to it"))
+			unreached := new(agent.UnreachedError)
+			errors.As(err, &unreached) // nothing else comes of it
+			all = append(all, wrong(check, unreached.Why(), unreached.Mend()))
 			continue
 		}
 		all = append(all, right(check, "answers in "+took.Round(time.Millisecond).String()))

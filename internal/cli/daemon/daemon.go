@@ -21,6 +21,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/daemon"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/protocol"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
@@ -254,10 +255,23 @@ func (a *app) tell(d *daemon.Daemon, ended <-chan struct{}) {
 	}
 }
 
-// explain adds to an error what to do about it.
+// explain adds to an error what to do about it, and the code to end with.
 func (a *app) explain(err error) error {
-	if errors.Is(err, store.ErrLocked) {
-		return fmt.Errorf("%w (%s)\nStop the other one, or use another folder: --data DIR", err, a.settings.DataDir)
+	var exit *program.ExitError
+	var taken *daemon.AddressError
+	switch {
+	case err == nil || errors.As(err, &exit):
+		return err
+	case errors.Is(err, store.ErrLocked):
+		return program.Exit(program.CodeInfrastructure, fmt.Errorf("another daemon uses the folder %s\nStop that one, or use another folder: --data DIR", a.settings.DataDir))
+	case errors.As(err, &taken):
+		flag := "--http-listen"
+		if taken.For == daemon.ForAgents {
+			flag = "--listen"
+		}
+		return program.Exit(program.CodeInfrastructure, fmt.Errorf("%w\nMake it free, or use another: %s HOST:PORT", taken, flag))
+	case disk.Unusable(err):
+		return program.Exit(program.CodeInfrastructure, fmt.Errorf("%w\nUse another folder: --data DIR", err))
 	}
 	return err
 }

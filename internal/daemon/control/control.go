@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -181,8 +182,8 @@ func (c *Control) round(ctx context.Context) time.Duration {
 // say logs an error of a round, at most once in a while: a store that is full stays so for a time.
 func (c *Control) say(ctx context.Context, what string, err error) {
 	const quiet = 10 * time.Second
-	if ctx.Err() != nil && context.Cause(ctx) == context.Canceled {
-		return
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return // the daemon stops
 	}
 	c.mu.Lock()
 	now := c.now()

@@ -31,7 +31,7 @@ func openFolder(path string) (*folder, error) {
 	}
 	if err := disk.Lock(lock); err != nil {
 		if errors.Is(err, disk.ErrLocked) {
-			err = fmt.Errorf("%w: %s is locked", ErrLocked, lock.Name())
+			err = ErrLocked
 		}
 		return nil, errors.Join(err, lock.Close())
 	}

@@ -2,14 +2,15 @@
 //
 // It decides nothing about runs and runners: everything goes through the HTTP API, also to the daemon that it starts in
 // its own process where no server is configured (package standalone). What comes from a workload or a peer is made safe
-// before a terminal sees it; enrolment tokens never stand on a command line. It adds no colours of its own.
+// before a terminal sees it; enrolment tokens never stand on a command line. How a run looks on a terminal is package
+// display's matter.
 //
 // Results go to standard output and everything about them to standard error, so that a pipe gets the result alone. The
 // exit codes are those of package program: 0 done, 1 failed, 2 cancelled, 3 infrastructure, 4 not authenticated, 8 no
 // result yet, 64 usage, or a pipeline file that cannot run.
 //
-// Main runs in the goroutine of its caller. The one that watches a run while it is followed is joined before its command
-// returns.
+// Main runs in the goroutine of its caller. Those that watch a run while it is followed, read its logs and draw on the terminal
+// are joined before its command returns.
 package cli
 
 import (
@@ -21,11 +22,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/console"
+	"github.com/forgeyard/forgeyard/internal/display/terminal"
 	"github.com/forgeyard/forgeyard/internal/program"
 )
 
@@ -51,6 +54,9 @@ func Main(ctx context.Context, p *program.Program, env Env, args []string) error
 	if a.client != nil {
 		a.client.Close()
 	}
+	if a.leave != nil {
+		err = errors.Join(err, a.leave())
+	}
 	return a.explain(err)
 }
 
@@ -60,8 +66,11 @@ type app struct {
 	program *program.Program
 	client  *api.Client // nil until it is needed
 	streams streams
+	screen  atomic.Pointer[terminal.Terminal] // what is drawn on the terminal now; nil: nothing
 
-	own bool // the daemon that is asked runs in this process, and ends with it
+	own   bool         // the daemon that is asked runs in this process, and ends with it
+	looks bool         // it has no agent besides
+	leave func() error // stops it; nil: there is none that the command must stop
 
 	server    string // --server
 	tokenFile string // --token-file

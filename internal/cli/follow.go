@@ -11,6 +11,8 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/console"
+	"github.com/forgeyard/forgeyard/internal/display"
+	"github.com/forgeyard/forgeyard/internal/display/terminal"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
@@ -21,18 +23,23 @@ const patience = 3 * time.Second
 // lastWord is how long the request to cancel a run may still take when the user leaves.
 const lastWord = 2 * time.Second
 
-// A follower shows a run of one job from its start to its end.
+// A follower shows a run from its start to its end.
 type follower struct {
 	app    *app
 	client *api.Client
 	run    string
 	out    printer
-	why    string // the reason for waiting that was told last
-	many   bool   // the run has several jobs, whose lines are told apart
+	raw    bool               // bytes go to the terminal as they are
+	why    string             // the reason for waiting that was told last
+	many   bool               // the run has several jobs, whose lines are told apart
+	board  *board             // what there is to show
+	screen *terminal.Terminal // where the jobs are drawn; nil where they are not
 }
 
 func (a *app) follower(client *api.Client, run string, raw bool) *follower {
-	return &follower{app: a, client: client, run: run, out: a.printer(raw)}
+	f := &follower{app: a, client: client, run: run, out: a.printer(raw), raw: raw}
+	f.board = newBoard(f)
+	return f
 }
 
 // errLeft is the cause with which following ends when the user leaves a run alone.
@@ -43,6 +50,8 @@ var errLeft = errors.New("left")
 func (f *follower) toTheEnd(ctx, serving context.Context) error {
 	follow, leave := context.WithCancelCause(serving)
 	defer leave(nil)
+	closeScreen := f.open("Ctrl-C cancels")
+	defer closeScreen() //nolint:errcheck // the terminal is gone, and with it who would read that
 	stop := context.AfterFunc(f.app.program.Force(), func() { leave(errLeft) })
 	defer stop()
 	cancelling, giveUp := context.WithCancel(serving) // beyond the second interrupt, or an impatient user's word is lost
@@ -55,15 +64,16 @@ func (f *follower) toTheEnd(ctx, serving context.Context) error {
 		if f.app.own {
 			again = "end everything at once"
 		}
-		f.app.note("\ncancelling; press Ctrl-C again to %s", again)
+		begin := "\n" // behind what a terminal echoes of the key
+		if f.screen != nil {
+			begin = ""
+		}
+		f.app.note("%scancelling; press Ctrl-C again to %s", begin, again)
+		f.board.hint("cancelling; Ctrl-C again: " + again)
 		_, err := f.client.CancelRun(cancelling, f.run)
 		cancelled <- err
 	})
-	watch := f.watch
-	if f.many {
-		watch = f.watchMany
-	}
-	err := watch(follow)
+	err := f.watchMany(follow)
 	asked := false
 	if !stopCancel() {
 		switch e := <-cancelled; {
@@ -84,6 +94,8 @@ func (f *follower) toTheEnd(ctx, serving context.Context) error {
 	if err != nil {
 		return err
 	}
+	_ = closeScreen() // likewise
+	f.report(run)
 	f.result(run)
 	return f.app.exit(run)
 }
@@ -126,94 +138,6 @@ func (a *app) streamed(broke error) {
 	}
 }
 
-// watch shows the changes of the run, and in between the logs of its attempts.
-func (f *follower) watch(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	events := make(chan api.Event)
-	ended := make(chan error, 1)
-	go func() {
-		defer close(events)
-		ended <- f.pump(ctx, events)
-	}()
-	err := f.consume(ctx, events)
-	cancel()
-	for range events { // until the goroutine has ended
-	}
-	if e := <-ended; err == nil && !errors.Is(e, context.Canceled) {
-		err = e
-	}
-	return err
-}
-
-// pump passes the changes of the run on.
-func (f *follower) pump(ctx context.Context, events chan<- api.Event) error {
-	for e, err := range f.client.Watch(ctx, f.run) {
-		if err != nil {
-			return err
-		}
-		select {
-		case events <- e:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-func (f *follower) consume(ctx context.Context, events <-chan api.Event) error {
-	waiting := time.NewTicker(patience)
-	defer waiting.Stop()
-	var shown []string // attempts whose log was shown
-	for {
-		select {
-		case e, ok := <-events:
-			if !ok || e.Name == api.EventEnd {
-				return nil
-			}
-			var change api.RunEvent
-			if err := e.Decode(&change); err != nil {
-				return err
-			}
-			if change.Kind != "attempt" || slices.Contains(shown, change.ID) {
-				continue
-			}
-			shown = append(shown, change.ID)
-			if err := f.log(ctx, change.ID); err != nil {
-				return err
-			}
-		case <-waiting.C:
-			f.tellWhy(ctx)
-		}
-	}
-}
-
-// log shows the log of one attempt to its end.
-func (f *follower) log(ctx context.Context, attempt string) error {
-	for e, err := range f.client.Log(ctx, attempt, api.LogOptions{Follow: true}) {
-		if err != nil {
-			return err
-		}
-		if err := f.out.event(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tellWhy says why the run's job waits, once for each reason.
-func (f *follower) tellWhy(ctx context.Context) {
-	run, err := f.client.Run(ctx, f.run)
-	if err != nil || len(run.Jobs) == 0 || run.Jobs[0].State != "Ready" {
-		return // it is only a remark
-	}
-	why, err := f.client.ExplainJob(ctx, run.Jobs[0].ID)
-	if err != nil || why.Summary == f.why {
-		return
-	}
-	f.why = why.Summary
-	f.app.note("waiting: %s", why.Summary)
-}
-
 // result says how the run ended.
 func (f *follower) result(run *api.Run) {
 	if f.app.output == "json" {
@@ -221,19 +145,27 @@ func (f *follower) result(run *api.Run) {
 		return
 	}
 	text := "run " + run.State
-	if run.Reason != "" {
-		text += ": " + run.Reason
+	reason := run.Reason
+	if len(run.Jobs) == 1 && run.Jobs[0].State != "Succeeded" && run.Jobs[0].Reason != "" {
+		reason = reasonOf(&run.Jobs[0])
+		if j := f.board.jobs[run.Jobs[0].ID]; j != nil && j.State == run.Jobs[0].State {
+			reason = reasonOf(j) // which knows the attempts
+		}
 	}
-	if t := took(run.CreatedAt, run.EndedAt); t != "" {
-		text += " (" + t + ")"
+	if reason != "" {
+		text += ": " + reason
 	}
-	f.app.note("%s", text)
+	if run.CreatedAt != nil && run.EndedAt != nil {
+		text += in(display.Took(run.EndedAt.Sub(*run.CreatedAt)))
+	}
+	f.tell(f.style().RunEnds(run.State == "Succeeded", console.Cell(text)))
 }
 
 // A printer shows the events of a log.
 type printer struct {
 	app            *app
 	of             string // whose log it is, where there are several
+	attempt        string // for tools, likewise
 	stdout, stderr io.Writer
 	only           uint16 // the step to show
 	one            bool   // whether only that one is shown
@@ -275,10 +207,11 @@ func (p *printer) close() {
 
 // shown is one event as JSON.
 type shown struct {
-	ID   string `json:"id,omitempty"`
-	Job  string `json:"job,omitempty"` // whose log it is of, where several are shown
-	Name string `json:"name"`
-	Data any    `json:"data"`
+	ID      string `json:"id,omitempty"`
+	Job     string `json:"job,omitempty"`     // whose log it is of, where several are shown
+	Attempt string `json:"attempt,omitempty"` // the id of the one whose log it is of, likewise
+	Name    string `json:"name"`
+	Data    any    `json:"data"`
 }
 
 // event shows one event.
@@ -294,7 +227,7 @@ func (p *printer) event(e api.Event) error {
 		return nil
 	}
 	if p.app.output == "json" {
-		return p.app.print().Event(shown{ID: e.ID, Job: p.of, Name: e.Name, Data: e.Data})
+		return p.app.print().Event(shown{ID: e.ID, Job: p.of, Attempt: p.attempt, Name: e.Name, Data: e.Data})
 	}
 	switch e.Name {
 	case api.EventOutput:

@@ -5,30 +5,21 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/forgeyard/forgeyard/internal/display/emulator"
 )
 
-// terminal returns both ends of a new one: what a person types into and sees, and what the program has.
-func terminal(t *testing.T) (person, program *os.File) {
+// terminalPair returns both ends of a new terminal: what a person types into and sees, and what the program has.
+func terminalPair(t *testing.T) (person, program *os.File) {
 	t.Helper()
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	person, program, err := emulator.Pair(80, 24)
 	if err != nil {
 		t.Skip("there are no terminals here: ", err)
 	}
-	person = os.NewFile(uintptr(fd), "person")
-	t.Cleanup(func() { _ = person.Close() })
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err := errors.Join(err, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)); err != nil {
-		t.Skip("there are no terminals here: ", err)
-	}
-	program, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("there are no terminals here: ", err)
-	}
-	t.Cleanup(func() { _ = program.Close() })
+	t.Cleanup(func() { _, _ = person.Close(), program.Close() })
 	return person, program
 }
 
@@ -55,7 +46,7 @@ func (p *prompted) Write(b []byte) (int, error) {
 }
 
 func TestAValueThatIsTypedIsNotShown(t *testing.T) {
-	person, program := terminal(t)
+	person, program := terminalPair(t)
 	if !isTerminal(program) || !echoes(t, program) {
 		t.Fatal("that is no terminal, or none that shows what is typed")
 	}
@@ -90,7 +81,7 @@ func TestAValueThatIsTypedIsNotShown(t *testing.T) {
 }
 
 func TestAnInterruptedQuestionLeavesTheTerminalAsItWas(t *testing.T) {
-	_, program := terminal(t)
+	_, program := terminalPair(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("Ctrl-C")
 	_, err := askHidden(ctx, program, &prompted{answer: func() { cancel(stopped) }}, "Value: ")

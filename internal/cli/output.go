@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
@@ -13,7 +15,15 @@ func (a *app) print() console.Printer {
 }
 
 // note tells a person something that is not the result.
-func (a *app) note(format string, args ...any) { a.print().Note(format, args...) }
+func (a *app) note(format string, args ...any) {
+	if a.screen.Load() == nil {
+		a.print().Note(format, args...)
+		return
+	}
+	for line := range strings.SplitSeq(console.Plain(fmt.Sprintf(format, args...)), "\n") {
+		a.tell(line)
+	}
+}
 
 // when writes a time as people read it.
 func when(t *api.Time) string {

@@ -219,7 +219,7 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 	if o.detach {
 		return console.Usage("--detach needs a daemon that goes on: name one with --server, or start one here with forgeyard up")
 	}
-	local := LocalOptions{Data: data, Log: telemetry.NewLogger(a.env.Stderr, slog.LevelError, telemetry.Text)}
+	local := LocalOptions{Data: data, Log: telemetry.NewLogger(a.remarks(), slog.LevelError, telemetry.Text)}
 	if err := o.local.into(&local); err != nil {
 		return err
 	}
@@ -268,7 +268,6 @@ func (a *app) submit(ctx, serving context.Context, client *api.Client, request *
 	}
 	a.note("run %s", run.ID)
 	f := a.follower(client, run.ID, o.raw)
-	f.many = len(run.Jobs) > 1
 	err = f.toTheEnd(ctx, serving)
 	if len(o.source.outputs) > 0 && serving.Err() == nil {
 		err = errors.Join(err, a.kept(context.WithoutCancel(ctx), client, run.ID, o.source.into))

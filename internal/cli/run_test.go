@@ -46,6 +46,8 @@ func (f *fake) story(state string, code int, log ...api.Event) *api.RunRequest {
 		return append(log, event(99, api.EventEnd, end))
 	})
 	f.on("GET /runs/{id}", func(*http.Request) any { return ended(state, code) })
+	f.on("GET /attempts/{id}", func(*http.Request) any { return &api.Attempt{ID: attemptID, Job: jobID, Number: 1} })
+	f.on("GET /jobs/{id}", func(*http.Request) any { return &ended(state, code).Jobs[0] })
 	return &got
 }
 
@@ -141,7 +143,7 @@ func TestJSONOfARunIsOneEventALine(t *testing.T) {
 		}
 		names = append(names, e.Name)
 	}
-	if diff := cmp.Diff([]string{"output", "end", "run"}, names); diff != "" || r.code != 1 {
+	if diff := cmp.Diff([]string{"job", "output", "end", "run"}, names); diff != "" || r.code != 1 {
 		t.Errorf("code %d %s", r.code, diff)
 	}
 }
@@ -182,6 +184,7 @@ func TestAWaitingJobSaysWhy(t *testing.T) {
 		}
 		return &api.Run{ID: runID, State: "Running", Jobs: []api.Job{{ID: jobID, State: "Ready"}}}
 	})
+	f.on("GET /jobs/{id}", func(*http.Request) any { return &api.Job{ID: jobID, State: "Ready"} })
 	f.on("GET /jobs/{id}/explain", func(*http.Request) any {
 		if asked.Add(1) == 1 {
 			defer close(told)
@@ -221,6 +224,8 @@ type local struct {
 	live     *bool
 	bare     bool // this machine cannot confine jobs
 }
+
+func (local) Look(context.Context, cli.LocalOptions) (string, func() error, error) { return "", nil, nil }
 
 func (l local) Find(string) string { return "" }
 

@@ -1,0 +1,405 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/cli"
+	"github.com/forgeyard/forgeyard/internal/display/emulator"
+	"github.com/forgeyard/forgeyard/internal/program"
+)
+
+// A person sits at a terminal of the kernel and sees what is shown there.
+type person struct {
+	program *os.File
+	typed   *os.File
+	ended   chan struct{}
+
+	mu     sync.Mutex
+	screen *emulator.Emulator
+	seen   chan struct{} // closed and made anew whenever something comes
+}
+
+func sit(t *testing.T, width, height int) *person {
+	t.Helper()
+	typed, program, err := emulator.Pair(width, height)
+	if err != nil {
+		t.Skip("there are no terminals here: ", err)
+	}
+	p := &person{program: program, typed: typed, ended: make(chan struct{}), screen: emulator.New(width, height), seen: make(chan struct{})}
+	go p.look()
+	t.Cleanup(func() {
+		_ = program.Close()
+		<-p.ended
+		_ = typed.Close()
+	})
+	return p
+}
+
+// look reads until nobody writes any more.
+func (p *person) look() {
+	defer close(p.ended)
+	data := make([]byte, 64<<10)
+	for {
+		n, err := p.typed.Read(data)
+		p.mu.Lock()
+		_, _ = p.screen.Write(data[:n])
+		close(p.seen)
+		p.seen = make(chan struct{})
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// sees waits until the screen is as it should be.
+func (p *person) sees(t *testing.T, what string, ok func(screen []string) bool) {
+	t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		p.mu.Lock()
+		screen, seen := p.screen.Screen(), p.seen
+		p.mu.Unlock()
+		if ok(screen) {
+			return
+		}
+		select {
+		case <-seen:
+		case <-limit:
+			t.Errorf("%s was not seen, but:\n%s", what, strings.Join(screen, "\n"))
+			return
+		}
+	}
+}
+
+// run runs a command at the terminal, and returns its code and everything that stays there.
+func (p *person) run(t *testing.T, w *world, args ...string) (code int, all []string) {
+	t.Helper()
+	env := cli.Env{
+		Stdin: p.program, Stdout: p.program, Stderr: p.program, Version: "1.2.3", Local: w.local,
+		Getenv: func(name string) string { return w.env[name] },
+	}
+	err := cli.Main(w.ctx, nil, env, args)
+	var exit *program.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.Err != nil) {
+		t.Errorf("%v", err)
+	}
+	_, _ = p.program.WriteString("the end\n")
+	p.sees(t, "the end", func(screen []string) bool { return len(screen) > 0 && screen[len(screen)-1] == "the end" })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wrong := p.screen.Wrong(); len(wrong) > 0 {
+		t.Errorf("the terminal got %q", wrong)
+	}
+	if !p.screen.Wraps() {
+		t.Error("lines of who comes next do not wrap")
+	}
+	all = p.screen.All()
+	return program.Code(err), all[:len(all)-1]
+}
+
+// A legs is a run of a pipeline whose test decides when what happens.
+type legs struct {
+	f      *fake
+	mu     sync.Mutex
+	run    api.Run
+	events chan api.Event
+	logs   map[string]chan api.Event
+	next   int
+}
+
+// legRun makes the fake daemon have a run of jobs with these keys.
+func (f *fake) legRun(keys ...string) *legs {
+	l := &legs{f: f, events: make(chan api.Event, 10_000), logs: map[string]chan api.Event{}}
+	l.run = api.Run{ID: runID, State: "Running"}
+	for i, key := range keys {
+		key, value, leg := strings.Cut(key, "/")
+		j := api.Job{ID: fmt.Sprintf("01JJ%022d", i), Run: runID, Key: key, State: "Waiting", Needs: []api.Need{{Job: "lint"}}}
+		if leg {
+			j.Leg = []api.AxisValue{{Axis: "go", Value: value}}
+		}
+		j.Definition = &api.JobSpec{Steps: []api.Step{{Name: "build"}, {Script: "\nmake test\nmore"}}}
+		l.run.Jobs = append(l.run.Jobs, j)
+		l.logs[attemptOf(j.ID)] = make(chan api.Event, 10_000)
+	}
+	f.on("POST /runs", func(*http.Request) any { return l.copy() })
+	f.on("GET /runs/{id}", func(*http.Request) any { return l.copy() })
+	f.on("GET /jobs/{id}", func(r *http.Request) any { return l.job(r.PathValue("id")) })
+	f.on("GET /attempts/{id}", func(r *http.Request) any {
+		id := r.PathValue("id")
+		return &api.Attempt{ID: id, Job: strings.Replace(id, "01JA", "01JJ", 1), Number: 1}
+	})
+	f.serve("GET /runs/{id}/events", func(w http.ResponseWriter, r *http.Request) { pour(w, r, l.events) })
+	f.serve("GET /attempts/{id}/log", func(w http.ResponseWriter, r *http.Request) { pour(w, r, l.logs[r.PathValue("id")]) })
+	return l
+}
+
+func attemptOf(job string) string { return strings.Replace(job, "01JJ", "01JA", 1) }
+
+// pour streams events as they come, to the last one.
+func pour(w http.ResponseWriter, r *http.Request, events chan api.Event) {
+	stream(w, nil)
+	for {
+		select {
+		case e := <-events:
+			stream(w, []api.Event{e})
+			if e.Name == api.EventEnd {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// copy is the run as lists have it, without what only its jobs say of themselves.
+func (l *legs) copy() *api.Run {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	run := l.run
+	run.Jobs = slices.Clone(run.Jobs)
+	for i := range run.Jobs {
+		run.Jobs[i].AllAttempts, run.Jobs[i].Definition = nil, nil
+	}
+	return &run
+}
+
+func (l *legs) job(id string) any {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range l.run.Jobs {
+		if j.ID == id {
+			return &j
+		}
+	}
+	return api.NewProblem(api.CodeNotFound, "there is no job %s", id)
+}
+
+func (l *legs) id(i int) string { return l.run.Jobs[i].ID }
+
+// becomes changes a job's state.
+func (l *legs) becomes(i int, state string, change func(*api.Job)) {
+	l.mu.Lock()
+	j := &l.run.Jobs[i]
+	j.State = state
+	if change != nil {
+		change(j)
+	}
+	l.mu.Unlock()
+	l.changed("job", j.ID, state)
+	if state == "Active" {
+		l.changed("attempt", attemptOf(j.ID), "Running")
+	}
+}
+
+func (l *legs) changed(kind, id, to string) {
+	l.next++
+	l.events <- event(l.next, api.EventChange, api.RunEvent{Kind: kind, ID: id, To: to})
+}
+
+// says adds to the log of a job.
+func (l *legs) says(i int, name string, data any) {
+	l.next++
+	l.logs[attemptOf(l.id(i))] <- event(l.next, name, data)
+}
+
+func (l *legs) writes(i int, text string) {
+	l.says(i, api.EventOutput, api.OutputOf(1, "stdout", nil, []byte(text)))
+}
+
+// ends ends a job, with a reason if it failed.
+func (l *legs) ends(i int, reason string) {
+	code, class, state := 0, "Succeeded", "Succeeded"
+	if reason != "" {
+		code, class, state = 3, "ExitCode", "Failed"
+	}
+	took := api.Duration(1500 * time.Millisecond)
+	l.says(i, api.EventStepFinished, api.LogStep{Result: &api.StepResult{Class: class, ExitCode: &code, Duration: &took}})
+	l.says(i, api.EventEnd, api.LogEnd{Attempt: api.Attempt{ID: attemptOf(l.id(i)), Ended: true, Number: 1}, Complete: true})
+	l.becomes(i, state, func(j *api.Job) {
+		from, to := time.Unix(1000, 0), time.Unix(1012, 0)
+		j.Ended, j.Reason, j.Class = true, reason, class
+		j.AllAttempts = []api.Attempt{{Number: 1, StartedAt: &from, EndedAt: &to, ExitCode: &code}}
+	})
+}
+
+// over ends the run.
+func (l *legs) over(state string, code int) {
+	l.mu.Lock()
+	l.run.State, l.run.Ended, l.run.ExitCode, l.run.Reason = state, true, &code, "a job failed"
+	l.mu.Unlock()
+	l.next++
+	l.events <- event(l.next, api.EventEnd, l.copy())
+}
+
+// pipelineWorld is where a pipeline file lies, which no fake daemon reads.
+func pipelineWorld(t *testing.T, f *fake) *world {
+	t.Helper()
+	if err := os.WriteFile(".forgeyard.yml", []byte("version: 1\njobs: { a: { source: false, steps: [x] } }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.on("POST /cas:missing", func(*http.Request) any { yes := true; return &api.MissingAnswer{Complete: &yes} })
+	return f.world(t)
+}
+
+// last returns the last lines of the screen.
+func last(screen []string, n int) []string { return screen[max(0, len(screen)-n):] }
+
+func TestATerminalShowsTheJobsBelowTheirLogs(t *testing.T) {
+	f := newFake(t)
+	l := f.legRun("lint", "test/1.25", "test/1.26")
+	w, p := pipelineWorld(t, f), sit(t, 100, 12)
+	done := make(chan struct{})
+	var code int
+	var all []string
+	go func() {
+		defer close(done)
+		code, all = p.run(t, w, "run")
+	}()
+	l.becomes(0, "Active", nil)
+	l.says(0, api.EventStepStarted, api.LogStep{Step: 0, Name: "build"})
+	l.writes(0, "::group::Set up\n\x1b[31mred\nstill\x1b[0m\n::endgroup::\n10%\r20%")
+	p.sees(t, "a line under way beside its job", func(screen []string) bool {
+		s := strings.Join(last(screen, 4), "\n")
+		return strings.Contains(s, "● lint") && strings.Contains(s, "1/2 build: 20%") && strings.Contains(s, "○ test (1.25)         needs lint")
+	})
+	l.writes(0, "\r100%\n::warning file=a.go,line=7::odd\n")
+	l.ends(0, "")
+	for i := 1; i <= 2; i++ {
+		l.becomes(i, "Active", nil)
+		l.says(i, api.EventStepStarted, api.LogStep{Step: 1})
+	}
+	for i := range 30 {
+		l.writes(1, fmt.Sprintf("line %d\n", i+1))
+	}
+	l.writes(1, "\x1b]0;pwned\x07\x1b[2J\x1b[1;1H::error file=x.go,line=7::boom\nno end")
+	l.ends(1, "its last attempt failed: it ended with exit code 3, in step 2")
+	p.sees(t, "a job that failed in the block", func(screen []string) bool {
+		s := strings.Join(last(screen, 4), "\n")
+		return strings.Contains(s, "✓ lint") && strings.Contains(s, "✗ test (1.25)    12s  it ended with exit code 3, in step 2") &&
+			strings.Contains(s, "3 jobs: 1 failed, 1 running, 1 succeeded") && strings.Contains(s, "Ctrl-C cancels")
+	})
+	l.ends(2, "")
+	l.over("Failed", 1)
+	<-done
+	want := []string{
+		"run " + runID,
+		"lint        | ── 1/2 build", "lint        | ▾ Set up", "lint        |   red", "lint        |   still", "lint        | 100%",
+		"lint        | warning: a.go:7: odd", "lint        | ✓ build (1.5s)", "lint: succeeded (12s)",
+	}
+	if diff := cmp.Diff(want, all[:min(len(want), len(all))]); diff != "" || code != 1 {
+		t.Errorf("code %d, %s", code, diff)
+	}
+	i := slices.Index(all, "✗ test (1.25), step make test: it ended with exit code 3, in step 2")
+	if i < 0 {
+		t.Fatalf("the failure is not told again:\n%s", strings.Join(all, "\n"))
+	}
+	want = []string{"│ …"}
+	for k := 13; k <= 30; k++ {
+		want = append(want, fmt.Sprintf("│ line %d", k))
+	}
+	want = append(want, "│ error: x.go:7: boom", "│ no end", "all of it: forgeyard logs "+l.id(1), "", "Remarks:",
+		"error: x.go:7: boom [test (1.25)]", "warning: a.go:7: odd [lint]", "", "run Failed: a job failed")
+	if diff := cmp.Diff(want, all[i+1:]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestANarrowAndLowTerminalIsEnough(t *testing.T) {
+	for size, jobs := range map[[2]int]int{{40, 10}: 256, {40, 3}: 20, {20, 24}: 20, {9, 2}: 20} {
+		f := newFake(t)
+		var keys []string
+		for i := range jobs {
+			keys = append(keys, fmt.Sprintf("test/leg %d", i))
+		}
+		l := f.legRun(keys...)
+		w, p := pipelineWorld(t, f), sit(t, size[0], size[1])
+		for i := range jobs {
+			l.becomes(i, "Active", nil)
+			l.says(i, api.EventStepStarted, api.LogStep{Step: 0, Name: "build"})
+			l.writes(i, fmt.Sprintf("I am %d, and this is a line that is longer than the terminal is wide\n", i))
+			l.ends(i, "")
+		}
+		l.over("Succeeded", 0)
+		code, all := p.run(t, w, "run")
+		if code != 0 {
+			t.Errorf("%v: code %d", size, code)
+		}
+		for i := range jobs {
+			count := 0
+			for _, line := range all {
+				if strings.HasSuffix(line, fmt.Sprintf("| I am %d, and this is a line that is longer than the terminal is wide", i)) {
+					count++
+				}
+			}
+			if count != 1 {
+				t.Errorf("%v: the line of job %d is there %d times", size, i, count)
+			}
+		}
+		for _, line := range all {
+			if strings.Contains(line, "jobs:") || strings.Contains(line, "more:") {
+				t.Errorf("%v: something of the block stays: %q", size, line)
+			}
+		}
+	}
+}
+
+func TestASingleJobIsShownWithoutPrefix(t *testing.T) {
+	f := newFake(t)
+	f.story("Failed", 1, event(1, api.EventOutput, api.OutputOf(1, "stdout", nil, []byte("one\ntw"))),
+		event(2, api.EventOutput, api.OutputOf(2, "stderr", nil, []byte("err\n"))),
+		event(3, api.EventOutput, api.OutputOf(3, "stdout", nil, []byte("o\x1b[2J"))))
+	p := sit(t, 80, 24)
+	code, all := p.run(t, f.world(t), "run", "--source", "none", "--", "make")
+	if diff := cmp.Diff([]string{"run " + runID, "one", "err", "two", "run Failed"}, all); diff != "" || code != 1 {
+		t.Errorf("code %d, %s", code, diff)
+	}
+}
+
+func TestRawOutputIsNotTakenApart(t *testing.T) {
+	f := newFake(t)
+	f.story("Succeeded", 0, event(1, api.EventOutput, api.OutputOf(1, "stdout", nil, []byte("\x1b[31mone\rtwo\x1b[0m\n"))))
+	p := sit(t, 80, 24)
+	if _, all := p.run(t, f.world(t), "run", "--raw", "--", "make"); !slices.Contains(all, "two") {
+		t.Errorf("%q", all)
+	}
+}
+
+func TestJSONOnATerminalIsOneEventALine(t *testing.T) {
+	f := newFake(t)
+	l := f.legRun("lint", "test/1.25")
+	w, p := pipelineWorld(t, f), sit(t, 4000, 24)
+	for i := range 2 {
+		l.becomes(i, "Active", nil)
+		l.writes(i, "out\n")
+		l.ends(i, "")
+	}
+	l.over("Succeeded", 0)
+	_, all := p.run(t, w, "run", "-o", "json")
+	seen := map[string]int{}
+	for _, line := range all[1:] { // the first is the run's id
+		var e struct{ Name, Job, Attempt string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if e.Name == "output" && (e.Attempt == "" || e.Job == "") {
+			t.Errorf("whose output is %s", line)
+		}
+		seen[e.Name]++
+	}
+	if diff := cmp.Diff(map[string]int{"job": 2, "output": 2, "step_finished": 2, "end": 2, "run": 1}, seen); diff != "" {
+		t.Error(diff)
+	}
+}

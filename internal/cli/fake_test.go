@@ -128,6 +128,10 @@ func (nobody) Run(context.Context, context.Context, cli.LocalOptions, func(conte
 	return errors.New("a daemon was started in this process")
 }
 
+func (nobody) Look(context.Context, cli.LocalOptions) (string, func() error, error) {
+	return "", nil, nil
+}
+
 // A world is where a test runs commands.
 type world struct {
 	env   map[string]string

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/program"
+	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
 
 // Local starts a daemon and an agent in this process.
@@ -29,6 +30,10 @@ type Local interface {
 	// or agent do; it never ends where another process has taken the folder meanwhile, and that one is to be asked. The error
 	// of use comes before its own.
 	Run(ctx, force context.Context, o LocalOptions, use func(ctx context.Context, endpoint string) error) error
+	// Look starts a daemon without an agent in this process, for commands about what a data folder holds, and returns its
+	// endpoint. Its caller calls leave, which stops it; no job starts meanwhile. Another process that owns the folder by then
+	// is used in its place. The endpoint is "" where there is no such folder.
+	Look(ctx context.Context, o LocalOptions) (endpoint string, leave func() error, err error)
 }
 
 // LocalOptions are how the daemon and the agent in this process are run.
@@ -99,8 +104,8 @@ func (a *app) dial(endpoint string) (*api.Client, error) {
 	return client, nil
 }
 
-// ask returns a client for a command that needs a daemon which runs already: the one that was named, or the one that owns
-// the data folder of this user.
+// ask returns a client for a command about runs and runners that are there already: of the daemon that was named, or of the
+// one that owns the data folder of this user. Where nobody does, one is started for this command.
 func (a *app) ask() (*api.Client, error) {
 	client, err := a.connect()
 	if client != nil || err != nil {
@@ -113,7 +118,21 @@ func (a *app) ask() (*api.Client, error) {
 	if endpoint := a.env.Local.Find(data); endpoint != "" {
 		return a.dial(endpoint)
 	}
-	return nil, console.Usage("no daemon is named, and none runs on %s\nName one with --server or forgeyard context add, or start one here: forgeyard up", data)
+	return a.look(data)
+}
+
+// look returns a client of a daemon that runs as long as this command.
+func (a *app) look(data string) (*api.Client, error) {
+	log := telemetry.NewLogger(a.env.Stderr, slog.LevelError, telemetry.Text)
+	endpoint, leave, err := a.env.Local.Look(context.Background(), LocalOptions{Data: data, Log: log})
+	if err != nil {
+		return nil, a.ownFailed(data, err)
+	}
+	if endpoint == "" {
+		return nil, console.Usage("no daemon is named, and nothing has run on this machine yet: there is no %s\nName one with --server or forgeyard context add, or run something here: forgeyard run", data)
+	}
+	a.leave, a.looks = leave, true
+	return a.dial(endpoint)
 }
 
 // MaxContexts bounds the saved servers.

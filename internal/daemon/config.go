@@ -19,6 +19,7 @@ import (
 const (
 	DefaultListen = "0.0.0.0:7443" // UDP, for agents
 	DefaultHTTP   = "127.0.0.1:7480"
+	DefaultSocket = "http.sock"
 )
 
 // NoHTTP as Config.HTTP leaves the socket in the folder as the only way in.
@@ -30,6 +31,7 @@ type Config struct {
 	Listen  string            // host:port for agents; DefaultListen
 	Names   []string          // DNS names and addresses by which agents may ask for it, besides the cluster's own
 	HTTP    string            // host:port of the interface; DefaultHTTP, or NoHTTP
+	Socket  string            // name of the interface's socket in Dir; DefaultSocket, by which others find the daemon
 	Policy  forge.LeasePolicy // forge.DefaultLeasePolicy
 	Version string            // of this program, for people
 	Log     *slog.Logger      // nil: silent
@@ -60,6 +62,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.HTTP == "" {
 		c.HTTP = DefaultHTTP
+	}
+	if c.Socket == "" {
+		c.Socket = DefaultSocket
 	}
 	if c.Policy == (forge.LeasePolicy{}) {
 		c.Policy = forge.DefaultLeasePolicy()

@@ -22,7 +22,6 @@ const (
 	trustDir   = "trust"
 	tokenFile  = "admin.token"
 	keyFile    = "secret.key"
-	socketFile = "http.sock"
 )
 
 const (
@@ -65,8 +64,8 @@ func makeToken(path string) error {
 
 // listenSocket listens on the socket of a folder, in place of one that a dead process left. The folder is its owner's
 // alone, so nobody else can connect before the permissions are set. It returns nil where the path is too long for a socket.
-func listenSocket(dir string) (net.Listener, error) {
-	path := filepath.Join(dir, socketFile)
+func listenSocket(dir, name string) (net.Listener, error) {
+	path := filepath.Join(dir, name)
 	if len(path) > maxSocketPath {
 		return nil, nil
 	}

@@ -46,7 +46,7 @@ func (d *Daemon) openHTTP(_ context.Context, stack *program.Stack, p *parts) err
 		Protocols: d.protocols(), Version: api.Version{Version: d.cfg.Version, Protocol: d.protocols().Most},
 		Fingerprint: p.ca.Fingerprint().String(), Metrics: d.cfg.Metrics, Log: d.cfg.Log,
 	})
-	socket, err := listenSocket(d.cfg.Dir)
+	socket, err := listenSocket(d.cfg.Dir, d.cfg.Socket)
 	if err != nil {
 		return fmt.Errorf("listen on the folder's socket: %w", err)
 	}

@@ -27,7 +27,6 @@ import (
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/cli"
 	"github.com/forgeyard/forgeyard/internal/daemon"
-	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/runner"
@@ -38,7 +37,7 @@ import (
 // Bounds of waiting.
 const (
 	findWithin = 2 * time.Second        // for the owner of a folder to answer
-	handOver   = 15 * time.Second       // for a folder's new owner to answer, or its old one to let go
+	handOver   = 15 * time.Second       // for a folder's owner to answer or to let go
 	lookEvery  = 200 * time.Millisecond // at what nobody tells about
 )
 
@@ -73,36 +72,13 @@ func (y Yard) Run(ctx, force context.Context, o cli.LocalOptions, use func(conte
 	if err := program.Guard(); err != nil {
 		o.Log.Warn("jobs may read what this process knows", telemetry.KeyError, err)
 	}
-	err := y.own(ctx, force, o, use)
+	err := y.untilOwned(ctx, o.Data, func() error { return y.own(ctx, force, o, use) }, func(endpoint string) error {
+		return use(context.WithoutCancel(ctx), endpoint)
+	})
 	if none := (*agent.NoSandbox)(nil); errors.As(err, &none) {
 		return &cli.NoSandbox{Err: none.Err}
 	}
-	if !errors.Is(err, store.ErrLocked) {
-		return err
-	}
-	// Somebody was faster, or is on the way out.
-	if endpoint := y.await(ctx, o.Data); endpoint != "" {
-		return use(context.WithoutCancel(ctx), endpoint)
-	}
 	return err
-}
-
-// await waits for the owner of a folder to answer.
-func (y Yard) await(ctx context.Context, data string) string {
-	ctx, cancel := context.WithTimeout(ctx, handOver)
-	defer cancel()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		if endpoint := y.Find(data); endpoint != "" {
-			return endpoint
-		}
-		select {
-		case <-ctx.Done():
-			return ""
-		case <-tick.C:
-		}
-	}
 }
 
 // A part is the daemon or the agent.
@@ -150,7 +126,7 @@ func (y Yard) own(ctx, force context.Context, o cli.LocalOptions, use func(conte
 	}
 	at := d.Addresses()
 	if at.Socket == "" {
-		return fmt.Errorf("the path of the data folder %s is too long for a socket in it; use a shorter one: --data DIR", o.Data)
+		return tooLong(o.Data)
 	}
 	client, err := api.NewClient(at.Socket, api.Options{})
 	if err != nil {
@@ -180,6 +156,10 @@ func (y Yard) own(ctx, force context.Context, o cli.LocalOptions, use func(conte
 	}
 	othersEnd(ctx, force, base, client, o.Log)
 	return err
+}
+
+func tooLong(data string) error {
+	return fmt.Errorf("the path of the data folder %s is too long for a socket in it; use a shorter one: --data DIR", data)
 }
 
 // quiet drops the error of an agent that was forced to stop, because that was asked for.

@@ -66,6 +66,55 @@ func TestTheOwnerOfAFolderIsFoundWhileItServes(t *testing.T) {
 	}
 }
 
+func TestWhatAFolderHoldsIsLookedAtWithoutAnAgent(t *testing.T) {
+	data := folder(t)
+	if endpoint, _, err := yard().Look(t.Context(), options(filepath.Join(data, "none"))); endpoint != "" || err != nil {
+		t.Errorf("there is %q in a folder that is not there: %v", endpoint, err)
+	}
+	nothing := func(context.Context, string) error { return nil }
+	if err := yard().Run(t.Context(), context.Background(), options(data), nothing); err != nil {
+		t.Fatal(err)
+	}
+	endpoint, leave, err := yard().Look(t.Context(), options(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := api.NewClient(endpoint, api.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	list, err := client.Runners(t.Context(), api.Page{})
+	if err != nil || len(list.Items) != 1 || list.Items[0].State == "online" {
+		t.Errorf("the runners: %+v, %v", list, err)
+	}
+	if got := yard().Find(data); got != "" {
+		t.Errorf("work would be given to %s, which has no agent", got)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- yard().Run(t.Context(), context.Background(), options(data), nothing) }()
+	if err := leave(); err != nil { // the other one waits for this
+		t.Error(err)
+	}
+	if err := <-ran; err != nil {
+		t.Errorf("who came meanwhile: %v", err)
+	}
+}
+
+func TestALookAsksTheOwnerOfTheFolder(t *testing.T) {
+	data := folder(t)
+	err := yard().Run(t.Context(), context.Background(), options(data), func(ctx context.Context, owner string) error {
+		endpoint, leave, err := yard().Look(ctx, options(data))
+		if endpoint != owner || err != nil {
+			t.Errorf("asked %q and not %q: %v", endpoint, owner, err)
+		}
+		return leave()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestASocketThatNobodyServesIsNobody(t *testing.T) {
 	data := folder(t)
 	if err := os.Mkdir(filepath.Join(data, "daemon"), 0o700); err != nil {

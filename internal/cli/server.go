@@ -123,7 +123,7 @@ func (a *app) ask() (*api.Client, error) {
 
 // look returns a client of a daemon that runs as long as this command.
 func (a *app) look(data string) (*api.Client, error) {
-	log := telemetry.NewLogger(a.env.Stderr, slog.LevelError, telemetry.Text)
+	log := telemetry.NewLogger(a.remarks(), slog.LevelError, telemetry.Text)
 	endpoint, leave, err := a.env.Local.Look(context.Background(), LocalOptions{Data: data, Log: log})
 	if err != nil {
 		return nil, a.ownFailed(data, err)

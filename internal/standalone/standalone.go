@@ -78,6 +78,9 @@ func (y Yard) Run(ctx, force context.Context, o cli.LocalOptions, use func(conte
 	if none := (*agent.NoSandbox)(nil); errors.As(err, &none) {
 		return &cli.NoSandbox{Err: none.Err}
 	}
+	if taken := (*daemon.AddressError)(nil); errors.As(err, &taken) {
+		return program.Exit(program.CodeInfrastructure, fmt.Errorf("%w\nMake it free, or use another: --listen HOST:PORT", taken))
+	}
 	return err
 }
 

@@ -15,6 +15,9 @@ const (
 	stepsDir = "steps"
 )
 
+// StepOutputs is where the outputs of all steps are, below the attempt's folder and with slashes.
+const StepOutputs = OwnDir + "/" + stepsDir
+
 // MaxStepOutputs bounds what one step may write as its outputs, file and folder together (D05). More ends the step with
 // OutputTooLarge.
 const MaxStepOutputs = 32 * forge.KiB

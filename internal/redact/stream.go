@@ -11,6 +11,7 @@ type Stream struct {
 	held    []byte // not handed on yet: may be the beginning of a form, or a part of one
 	covered []span // of held, ascending, apart from each other
 	masking bool   // the last byte handed on was covered, and its mask is out
+	found   bool   // something was masked
 	out     []byte // reused
 }
 
@@ -51,6 +52,9 @@ func (s *Stream) Flush() error {
 	s.masking = false
 	return err
 }
+
+// Masked reports whether something was masked of what was handed on.
+func (s *Stream) Masked() bool { return s.found }
 
 // pass hands p on as it is.
 func (s *Stream) pass(p []byte) (int, error) {
@@ -99,7 +103,7 @@ func (s *Stream) release(n int) error {
 		s.plain(s.held[done:c.from])
 		if !s.masking {
 			s.out = append(s.out, Mask...)
-			s.masking = true
+			s.masking, s.found = true, true
 		}
 		done = min(c.to, n)
 		if c.to <= n {

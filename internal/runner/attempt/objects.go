@@ -122,7 +122,7 @@ func (a *Attempt) deliverAgain(ctx context.Context, within time.Duration) error 
 	log := a.cfg.Log.With(telemetry.KeyAttempt, a.cfg.Context.Attempt.String())
 	err := a.bring(ctx, within)
 	if err != nil {
-		log.Warn("the daemon misses outputs of an attempt and cannot get them any more", telemetry.KeyError, err)
+		log.Warn("the daemon misses outputs of an attempt and cannot get them any more", telemetry.KeyError, a.out.masked(err.Error()))
 		return err
 	}
 	log.Info("the daemon missed outputs of an attempt and has them again")
@@ -135,7 +135,7 @@ func (a *Attempt) bring(ctx context.Context, limit time.Duration) error {
 	for _, out := range a.outputs {
 		err := out.sink.Deliver(ctx)
 		if lost(err) && ctx.Err() == nil {
-			a.cfg.Log.Warn("an output is captured once more", telemetry.KeyAttempt, a.cfg.Context.Attempt.String(), telemetry.KeyError, err)
+			a.cfg.Log.Warn("an output is captured once more", telemetry.KeyAttempt, a.cfg.Context.Attempt.String(), telemetry.KeyError, a.out.masked(err.Error()))
 			if err = a.recapture(ctx, out); err == nil {
 				err = out.sink.Deliver(ctx)
 			}
@@ -192,8 +192,9 @@ func (a *Attempt) capture(ctx context.Context) (class forge.Class, err error) {
 		if !wanted(out.When, a.outcome.Result.Class) {
 			continue
 		}
-		sink := a.cfg.Objects.Outputs(a.cfg.Context)
+		sink := a.guard(out, a.cfg.Objects.Outputs(a.cfg.Context))
 		r, err := capture.Take(ctx, root, out, sink, capture.Limits{})
+		a.found(out, sink)
 		for _, warning := range r.Warnings {
 			if out.Dispensable() {
 				break // an empty cache is no news
@@ -265,6 +266,6 @@ func captureClass(err error) forge.Class {
 func (a *Attempt) undelivered(class forge.Class, err error) forge.Class {
 	a.out.notice(forge.LevelError, "the job's outputs could not be kept: "+err.Error())
 	a.cfg.Log.Warn("outputs of an attempt were not delivered", telemetry.KeyAttempt, a.cfg.Context.Attempt.String(),
-		telemetry.KeyClass, class.String(), telemetry.KeyError, err)
+		telemetry.KeyClass, class.String(), telemetry.KeyError, a.out.masked(err.Error()))
 	return class
 }

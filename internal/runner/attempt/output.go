@@ -62,13 +62,27 @@ func (o *output) Event(e forge.StepEvent) {
 	case forge.StepFinished:
 		o.flushLocked() // what a step said stands before its end
 	case forge.Notice:
-		if o.redactor != nil {
-			n.Text = o.redactor.Redact(n.Text)
-		}
-		n.Text = fit(n.Text)
+		n.Text = fit(o.maskedLocked(n.Text))
+		e = n
+	case forge.Annotation:
+		n.Text, n.File = fit(o.maskedLocked(n.Text)), o.maskedLocked(n.File)
 		e = n
 	}
 	o.spool.Event(e, o.wall())
+}
+
+// masked is a text without the job's secrets.
+func (o *output) masked(text string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.maskedLocked(text)
+}
+
+func (o *output) maskedLocked(text string) string {
+	if o.redactor == nil {
+		return text
+	}
+	return o.redactor.Redact(text)
 }
 
 // notice tells the reader of the log something.

@@ -124,7 +124,7 @@ func (a *Attempt) release(ctx context.Context, w executor.Workload) *forge.Resul
 		s.Value.Zero()
 	}
 	if err != nil {
-		a.cfg.Log.Info("a workload was not started", telemetry.KeyAttempt, a.cfg.Context.Attempt.String(), telemetry.KeyError, err)
+		a.cfg.Log.Info("a workload was not started", telemetry.KeyAttempt, a.cfg.Context.Attempt.String(), telemetry.KeyError, a.out.masked(err.Error()))
 		return nil // its outcome says why
 	}
 	a.cfg.Reporter.Started(a.cfg.Context.Attempt)

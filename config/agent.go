@@ -23,6 +23,7 @@ type Agent struct {
 	Reserve            Reserve       `key:"reserve"`
 	Policy             Policy        `key:"policy"`
 	Sandbox            Sandbox       `key:"sandbox"`
+	Environment        Environment   `key:"environment"`
 	Cache              Cache         `key:"cache"`
 	ShutdownGrace      time.Duration `key:"shutdown_grace"`
 	Metrics            Metrics       `key:"metrics"`
@@ -125,6 +126,7 @@ func (a *Agent) problems() forge.Problems {
 		c.wrong("workspace_retention", "this version removes the folder of a job when it ends; only 0s is possible")
 	}
 	c.sandbox(a.Sandbox)
+	c.environment(a.Environment)
 	c.between("cache.max_age", a.Cache.MaxAge, minCacheAge, maxCacheAge)
 	if a.Cache.MaxBytes < minCache {
 		c.wrong("cache.max_bytes", "%v is below %v", a.Cache.MaxBytes, minCache)
@@ -180,17 +182,21 @@ func (c *check) sandbox(s Sandbox) {
 	if s.UIDBase != 0 && s.UIDBase < minUIDBase {
 		c.wrong("sandbox.uid_base", "%d is below %d, where the users of this machine are", s.UIDBase, minUIDBase)
 	}
-	for key, paths := range map[string][]string{"sandbox.read_only": s.ReadOnly, "sandbox.toolchains": s.Toolchains} {
-		if len(paths) > maxShown {
-			c.wrong(key, "has %d items, more than %d", len(paths), maxShown)
-		}
-		for i, path := range paths {
-			at := fmt.Sprintf("%s[%d]", key, i)
-			source, target, placed := strings.Cut(path, ":")
-			c.folder(at, source)
-			if placed {
-				c.folder(at, target)
-			}
+	c.shown("sandbox.read_only", s.ReadOnly)
+	c.shown("sandbox.toolchains", s.Toolchains)
+}
+
+// shown checks paths that jobs may read, each SOURCE or SOURCE:TARGET.
+func (c *check) shown(key string, paths []string) {
+	if len(paths) > maxShown {
+		c.wrong(key, "has %d items, more than %d", len(paths), maxShown)
+	}
+	for i, path := range paths {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		source, target, placed := strings.Cut(path, ":")
+		c.folder(at, source)
+		if placed {
+			c.folder(at, target)
 		}
 	}
 }

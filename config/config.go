@@ -1,4 +1,4 @@
-// Package config reads the settings of daemon and agent: defaults that are built in, a YAML file over them, the
+// Package config reads the settings of daemon and agent, and of jobs that the command runs itself: defaults that are built in, a YAML file over them, the
 // environment over that, and the command line over all. What comes out is a plain struct that was validated once.
 //
 // It is strict. Unknown keys, keys that are there twice, values of the wrong type and values that do not fit together are
@@ -31,10 +31,14 @@ var defaultDaemon []byte
 //go:embed default/agent.yaml
 var defaultAgent []byte
 
-// Prefixes of the environment variables of daemon and agent: the prefix, then the key in capitals with _ for each dot.
+//go:embed default/local.yaml
+var defaultLocal []byte
+
+// Prefixes of the environment variables of daemon, agent and the command on this machine: the prefix, then the key in capitals with _ for each dot.
 const (
 	DaemonPrefix = "FORGEYARD_DAEMON_"
 	AgentPrefix  = "FORGEYARD_AGENT_"
+	LocalPrefix  = "FORGEYARD_LOCAL_"
 )
 
 // Input is where settings come from, besides the defaults.

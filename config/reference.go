@@ -18,15 +18,18 @@ func Reference() string {
 		"command line are separated by commas; an empty variable changes nothing. Durations are written as `90s` or `1h30m`, sizes as `512MiB`. A\n" +
 		"setting marked *reload* takes effect when the program gets SIGHUP; for the others it says that it must\n" +
 		"be restarted.\n\n" +
-		"Both programs also heed `QUIC_GO_DISABLE_GSO=true` in their environment: it sends each packet by itself, for network\n" +
+		"Daemon and agent also heed `QUIC_GO_DISABLE_GSO=true` in their environment: it sends each packet by itself, for network\n" +
 		"drivers that fail when the system is given several to cut apart. Without it, a failure with EIO does the same for that\n" +
 		"connection; set it where connections end with another error of sending, such as EINVAL.\n")
-	page(&b, "forgeyard-daemon", DaemonPrefix, defaultDaemon, reflect.ValueOf(&Daemon{}).Elem())
-	page(&b, "forgeyard-agent", AgentPrefix, defaultAgent, reflect.ValueOf(&Agent{}).Elem())
+	page(&b, "forgeyard-daemon", DaemonPrefix, "log.level", defaultDaemon, reflect.ValueOf(&Daemon{}).Elem())
+	page(&b, "forgeyard-agent", AgentPrefix, "log.level", defaultAgent, reflect.ValueOf(&Agent{}).Elem())
+	page(&b, "forgeyard", LocalPrefix, "environment.pass", defaultLocal, reflect.ValueOf(&Local{}).Elem())
+	b.WriteString("\nThese stand in `forgeyard/local.yaml` below `XDG_CONFIG_HOME` (`~/.config`). They are for the jobs that `forgeyard run` and\n" +
+		"`forgeyard up` run on this machine; those of a daemon go by the settings of its agents.\n")
 	return b.String()
 }
 
-func page(b *strings.Builder, program, prefix string, defaults []byte, settings reflect.Value) {
+func page(b *strings.Builder, program, prefix, example string, defaults []byte, settings reflect.Value) {
 	var doc yaml.Node
 	if err := yaml.Load(defaults, &doc); err != nil {
 		panic("config: " + err.Error()) // our own file
@@ -34,7 +37,7 @@ func page(b *strings.Builder, program, prefix string, defaults []byte, settings 
 	said := map[string]note{}
 	notes(doc.Content[0], "", said)
 	fmt.Fprintf(b, "\n## %s\n\nEnvironment variables begin with `%s`: `%s` is `%s`.\n\n| Key | Default | Meaning |\n|---|---|---|\n",
-		program, prefix, variableName(prefix, "log.level"), "log.level")
+		program, prefix, variableName(prefix, example), example)
 	for _, l := range leaves(settings, "") {
 		n := said[l.key]
 		if l.safe {

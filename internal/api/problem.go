@@ -13,8 +13,10 @@ type Code string
 // The codes, with the HTTP status that each comes with.
 const (
 	CodeMalformed        Code = "malformed"            // 400: the body, a parameter or a header cannot be read
-	CodeUnauthenticated  Code = "unauthenticated"      // 401: no token, or not the right one
-	CodeForbidden        Code = "forbidden"            // 403: this may not be done by whoever asks
+	CodeUnauthenticated  Code = "unauthenticated"      // 401: no token, or none that this daemon knows
+	CodeTokenExpired     Code = "token_expired"        // 401: the token's time is over
+	CodeTokenRevoked     Code = "token_revoked"        // 401: somebody has ended the token
+	CodeForbidden        Code = "forbidden"            // 403: the token's role may not do this; Detail says which may
 	CodeNotFound         Code = "not_found"            // 404: nothing has this id
 	CodeNoRoute          Code = "no_route"             // 404: there is no such path
 	CodeMethod           Code = "method_not_allowed"   // 405
@@ -38,7 +40,7 @@ const (
 )
 
 var statuses = map[Code]int{
-	CodeMalformed: 400, CodeUnauthenticated: 401, CodeForbidden: 403, CodeNotFound: 404, CodeNoRoute: 404, CodeMethod: 405,
+	CodeMalformed: 400, CodeUnauthenticated: 401, CodeTokenExpired: 401, CodeTokenRevoked: 401, CodeForbidden: 403, CodeNotFound: 404, CodeNoRoute: 404, CodeMethod: 405,
 	CodeAmbiguous: 409, CodeConflict: 409, CodeIdempotency: 409, CodeOffset: 409, CodeTooLarge: 413, CodeMediaType: 415,
 	CodeInvalid: 422, CodeNotYet: 422, CodeDigest: 422, CodeNotFile: 422, CodeInternal: 500, CodeDamaged: 500,
 	CodeUnavailable: 503, CodeUnknownOutcome: 503, CodeNoRoom: 507,
@@ -74,7 +76,8 @@ type Wrong struct {
 }
 
 var titles = map[Code]string{
-	CodeMalformed: "The request cannot be read", CodeUnauthenticated: "Not authenticated", CodeForbidden: "Not allowed",
+	CodeMalformed: "The request cannot be read", CodeUnauthenticated: "Not authenticated",
+	CodeTokenExpired: "The token has expired", CodeTokenRevoked: "The token was revoked", CodeForbidden: "Not allowed",
 	CodeNotFound: "Not found", CodeNoRoute: "There is no such path", CodeMethod: "The path does not have this method",
 	CodeAmbiguous: "The id fits several things", CodeConflict: "Not possible in this state",
 	CodeIdempotency: "The idempotency key was used for another request", CodeTooLarge: "The request is too large",

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/daemon/access"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents/core"
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
@@ -46,7 +47,7 @@ type Daemon struct {
 
 	mu      sync.Mutex
 	addrs   Addresses
-	api     *httpapi.Server
+	access  *access.Access
 	objects *objects.Objects
 }
 
@@ -79,17 +80,17 @@ func (d *Daemon) Objects() *objects.Objects {
 // settings of next that take a restart.
 func (d *Daemon) Reload(next Config) (restart []string, err error) {
 	d.mu.Lock()
-	server := d.api
+	entry := d.access
 	d.mu.Unlock()
 	restart = d.cfg.changed(next)
-	if server == nil {
+	if entry == nil {
 		return restart, nil
 	}
 	token, err := adminToken(d.cfg.Dir)
 	if err != nil {
 		return restart, err
 	}
-	server.SetToken(token)
+	entry.SetFolderToken(token)
 	return restart, nil
 }
 
@@ -104,6 +105,7 @@ type parts struct {
 	control  *control.Control
 	agents   *agents.Server
 	listener *quic.Listener
+	access   *access.Access
 	api      *httpapi.Server
 	serving  atomic.Bool // agents can connect
 }
@@ -260,7 +262,7 @@ func (d *Daemon) openAgents(_ context.Context, stack *program.Stack, p *parts) e
 	settings := trust.ServerTLS(trust.Server{Roots: p.ca.Roots(), Certificates: p.source, Standing: d.standing(p)})
 	var err error
 	if p.listener, err = quic.Listen(d.cfg.Listen, settings, options); err != nil {
-		return fmt.Errorf("listen on %s (UDP) for agents: %w", d.cfg.Listen, err)
+		return &AddressError{For: ForAgents, Address: d.cfg.Listen, Err: err}
 	}
 	stack.Close("listener", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), listenerWithin)
@@ -288,7 +290,7 @@ func (d *Daemon) set(p *parts, tcp, socket net.Listener) {
 		a.Socket = "unix://" + socket.Addr().String()
 	}
 	d.mu.Lock()
-	d.addrs, d.api, d.objects = a, p.api, p.objects
+	d.addrs, d.access, d.objects = a, p.access, p.objects
 	d.mu.Unlock()
 	d.cfg.Log.Info("the daemon is ready", "agents", a.Agents, "http", a.HTTP, "socket", a.Socket, "ca", a.Fingerprint, "cluster", a.Cluster)
 }

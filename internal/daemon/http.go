@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/daemon/access"
 	"github.com/forgeyard/forgeyard/internal/daemon/agents"
 	"github.com/forgeyard/forgeyard/internal/daemon/httpapi"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
@@ -27,8 +28,10 @@ func (d *Daemon) openHTTP(_ context.Context, stack *program.Stack, p *parts) err
 	if err != nil {
 		return err
 	}
+	p.access = access.New(p.store, token, time.Now, d.cfg.Log)
 	p.api = httpapi.New(httpapi.Config{
-		Store: p.store, Control: p.control, Logs: p.logs, Objects: p.objects, Secrets: p.secrets, Events: logv1.DecodeEvent, Token: token,
+		Store: p.store, Control: p.control, Logs: p.logs, Objects: p.objects, Secrets: p.secrets, Events: logv1.DecodeEvent,
+		Access:   p.access,
 		Ready:    func(ctx context.Context) []api.Check { return checks(ctx, p) },
 		Sessions: func() []api.Session { return sessions(p.agents.Sessions()) },
 		Speaks: func(id forge.RunnerID) string {
@@ -58,7 +61,7 @@ func (d *Daemon) openHTTP(_ context.Context, stack *program.Stack, p *parts) err
 	var tcp net.Listener
 	if d.cfg.HTTP != NoHTTP {
 		if tcp, err = net.Listen("tcp", d.cfg.HTTP); err != nil {
-			return fmt.Errorf("listen on %s for HTTP: %w", d.cfg.HTTP, err)
+			return &AddressError{For: "HTTP", Address: d.cfg.HTTP, Err: err}
 		}
 		if !onlyHere(tcp.Addr()) {
 			d.cfg.Log.Warn("HTTP can be reached from other machines, and the token travels readable: put TLS in front of it", "http", tcp.Addr().String())

@@ -2,21 +2,23 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/daemon/access"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/telemetry"
 )
 
-// Bounds of what requests without the token make the daemon write: somebody who guesses fills neither disk nor log.
+// Bounds of what requests without a good token make the daemon write: somebody who guesses fills neither disk nor log.
 const (
 	deniedPerWindow = 20
 	deniedWindow    = time.Minute
 )
 
-// auditDenied is the kind of the event for a request over TCP that did not show the token.
+// auditDenied is the kind of the event for a request over TCP that showed no token that lets in.
 const auditDenied = "http.unauthenticated"
 
 // denials counts the requests that were turned away within a window of time.
@@ -37,20 +39,24 @@ func (d *denials) note(now time.Time) (write, last bool) {
 	return d.n <= deniedPerWindow, d.n == deniedPerWindow
 }
 
-// denied writes down that somebody asked without the token: whence and for what, and nothing of what was shown instead.
-func (s *Server) denied(r *http.Request) {
+// denied writes down that somebody was not let in: whence, for what and why, and nothing of what was shown.
+func (s *Server) denied(r *http.Request, why error) {
 	write, last := s.denials.note(time.Now())
 	if !write {
 		return
 	}
-	what := clip(r.Method + " " + r.URL.EscapedPath())
-	s.log.Warn("a request without the token was refused", telemetry.KeyPeer, r.RemoteAddr, "request", what)
+	what, by := clip(r.Method+" "+r.URL.EscapedPath()), "unknown"
+	var ended *access.EndedError
+	if errors.As(why, &ended) {
+		by = "token:" + ended.Name
+	}
+	s.log.Warn("a request was not let in", telemetry.KeyPeer, r.RemoteAddr, "request", what, "by", by, "why", why)
 	if last {
 		s.log.Warn("no more of these are written down for a while")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerWithin)
 	defer cancel()
-	event := store.AuditEvent{Kind: auditDenied, Actor: "unknown", Subject: r.RemoteAddr, Detail: what}
+	event := store.AuditEvent{Kind: auditDenied, Actor: by, Subject: r.RemoteAddr, Detail: what}
 	if err := s.cfg.Store.Update(ctx, store.ClassRest, func(tx *store.Tx) error { return tx.AppendAudit(event) }); err != nil {
 		s.log.Error("an audit event was not stored", "kind", event.Kind, telemetry.KeyError, err)
 	}

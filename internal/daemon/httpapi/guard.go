@@ -2,29 +2,40 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/daemon/access"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
-
-// who is who asks.
-type who struct {
-	name  string // as audit events and runs have it
-	role  forge.Role
-	trust forge.TrustClass // of the runs that are submitted: it follows from who asks, never from the request
-}
 
 type whoKey struct{}
 
 // asking is who asks; the zero value, who may do nothing, where nobody is known.
-func asking(ctx context.Context) who {
-	w, _ := ctx.Value(whoKey{}).(who)
-	return w
+func asking(ctx context.Context) access.Who {
+	who, _ := ctx.Value(whoKey{}).(access.Who)
+	return who
 }
 
 // actor is the name of who asks, for audit events.
-func actor(ctx context.Context) string { return asking(ctx).name }
+func actor(ctx context.Context) string { return asking(ctx).Name }
+
+// admit finds out who asks. The request that it returns ends when who asks may ask no more.
+func (s *Server) admit(over Over, r *http.Request) (in *http.Request, leave func(), err error) {
+	ctx, who, leave := r.Context(), access.Socket(), func() {}
+	if over == TCP && !s.open[r.URL.Path] {
+		shown, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok {
+			shown = ""
+		}
+		if ctx, who, leave, err = s.cfg.Access.Enter(ctx, shown); err != nil {
+			return nil, nil, err
+		}
+	}
+	return r.WithContext(context.WithValue(ctx, whoKey{}, who)), leave, nil
+}
 
 // guard lets through who has the role that a route asks for.
 func (s *Server) guard(needed forge.Role, serve http.HandlerFunc) http.HandlerFunc {
@@ -32,11 +43,38 @@ func (s *Server) guard(needed forge.Role, serve http.HandlerFunc) http.HandlerFu
 		return serve
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		if by := asking(r.Context()); !by.role.May(needed) {
+		if who := asking(r.Context()); !who.Role.May(needed) {
 			turnAway(w)
-			s.refuse(w, r, api.NewProblem(api.CodeForbidden, "this needs the role %v, and %s has %v", needed, by.name, by.role))
+			s.refuse(w, r, api.NewProblem(api.CodeForbidden,
+				"this needs the role %v, and %s has the role %v; whoever administers the daemon makes another token: %s",
+				needed, who.Name, who.Role, createCommand(needed, "NAME")))
 			return
 		}
 		serve(w, r)
 	}
+}
+
+// createCommand is what an administrator types to let somebody in.
+func createCommand(role forge.Role, name string) string {
+	return "forgeyard token create --role " + role.String() + " --name " + name
+}
+
+// accessProblem makes a problem of why somebody is not let in; nil for what is none of that.
+func accessProblem(err error) *api.Problem {
+	var ended *access.EndedError
+	switch {
+	case errors.As(err, &ended):
+		code := api.CodeTokenExpired
+		if ended.Revoked {
+			code = api.CodeTokenRevoked
+		}
+		return api.NewProblem(code, "%v; whoever administers the daemon makes a new one: %s", ended, createCommand(ended.Role, ended.Name))
+	case errors.Is(err, access.ErrNothing):
+		return api.NewProblem(api.CodeUnauthenticated,
+			"show a token as Authorization: Bearer …; whoever administers the daemon makes one: %s. The one of the daemon's folder is admin.token",
+			createCommand(forge.RoleDeveloper, "NAME"))
+	case errors.Is(err, access.ErrUnknown), errors.Is(err, access.ErrTypo), errors.Is(err, access.ErrVersion), errors.Is(err, access.ErrEnrolment):
+		return api.NewProblem(api.CodeUnauthenticated, "the token that was shown %v", err)
+	}
+	return nil
 }

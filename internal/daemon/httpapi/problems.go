@@ -10,6 +10,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/cas/remote"
+	"github.com/forgeyard/forgeyard/internal/daemon/access"
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
@@ -41,6 +42,8 @@ func problemOf(err error) *api.Problem {
 	switch {
 	case errors.As(err, &problem):
 		return problem
+	case accessProblem(err) != nil:
+		return accessProblem(err)
 	case errors.As(err, &early):
 		return api.Invalid(api.CodeNotYet, "", forge.Problems(early))
 	case errors.As(err, &found):
@@ -59,7 +62,7 @@ func problemOf(err error) *api.Problem {
 		return api.NewProblem(api.CodeMalformed, "%v", err)
 	case errors.Is(err, control.ErrKeyReused):
 		return api.NewProblem(api.CodeIdempotency, "choose another key, or send the first request again")
-	case errors.Is(err, control.ErrNoRetry), errors.Is(err, control.ErrRevoked), errors.Is(err, control.ErrConnected):
+	case errors.Is(err, control.ErrNoRetry), errors.Is(err, control.ErrRevoked), errors.Is(err, control.ErrConnected), errors.Is(err, access.ErrFull):
 		return api.NewProblem(api.CodeConflict, "%v", err)
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, logs.ErrForeign):
 		return api.NewProblem(api.CodeNotFound, "there is no such thing, or no longer")
@@ -108,6 +111,9 @@ func objectProblem(err error) *api.Problem {
 // fail answers a request that was not carried out.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
+	if ended := accessProblem(context.Cause(r.Context())); ended != nil {
+		p = ended // what came of it is that whoever asks may ask no more
+	}
 	if p == nil {
 		s.log.Error("a request failed", "method", r.Method, telemetry.KeyPath, r.URL.Path, telemetry.KeyError, err)
 		p = api.NewProblem(api.CodeInternal, "the daemon's log says more")

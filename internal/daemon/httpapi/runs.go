@@ -28,9 +28,9 @@ func (s *Server) submit(r *http.Request) (any, error) {
 		return nil, api.NewProblem(api.CodeMalformed, "the idempotency key has more than %d bytes", api.MaxIdempotencyKey)
 	}
 	if request.Retry != nil {
-		return s.retry(r, &request, asking(r.Context()).trust, key)
+		return s.retry(r, &request, asking(r.Context()).Trust, key)
 	}
-	submission, err := submissionOf(&request, asking(r.Context()).trust)
+	submission, err := submissionOf(&request, asking(r.Context()).Trust)
 	if err != nil {
 		return nil, err
 	}

@@ -2,16 +2,14 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/daemon/access"
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
 	"github.com/forgeyard/forgeyard/internal/daemon/objects"
@@ -47,8 +45,8 @@ type Config struct {
 	Secrets *secrets.Secrets
 	// Events decodes a structured frame of a log.
 	Events func([]byte) (forge.StepEvent, error)
-	// Token is what requests over TCP show. It may be changed with SetToken.
-	Token forge.Secret
+	// Access knows who shows which token over TCP.
+	Access *access.Access
 	// Ready checks the parts of the daemon.
 	Ready func(ctx context.Context) []api.Check
 	// Sessions lists the connections of agents; Status and Protocols say what the daemon's own side is. Nil: not known.
@@ -68,7 +66,7 @@ type Server struct {
 	cfg         Config
 	log         *slog.Logger
 	mux         *http.ServeMux
-	token       atomic.Pointer[[sha256.Size]byte]
+	open        map[string]bool // paths that are for anybody
 	denials     denials
 	streams     chan struct{}
 	checking    chan struct{} // a token for whoever checks the parts of the daemon
@@ -93,16 +91,9 @@ func New(cfg Config) *Server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.SetToken(cfg.Token)
 	s.countRequests()
 	s.mux = s.routes()
 	return s
-}
-
-// SetToken changes what requests over TCP have to show, from the next one on.
-func (s *Server) SetToken(token forge.Secret) {
-	sum := sha256.Sum256(token.Reveal())
-	s.token.Store(&sum)
 }
 
 // Stop ends the event streams; their readers come again, to whoever answers then. The caller shuts the servers down
@@ -118,7 +109,7 @@ type Over uint8
 
 // The ways in.
 const (
-	TCP    Over = 1 // shows the token
+	TCP    Over = 1 // shows a token
 	Socket Over = 2 // the permissions of the file have let it through
 )
 
@@ -138,7 +129,6 @@ func (s *Server) handler(over Over) http.Handler {
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Now().Add(2 * answerWithin))
 		_ = control.SetReadDeadline(time.Now().Add(answerWithin))
-		r = r.WithContext(context.WithValue(r.Context(), whoKey{}, over.who()))
 		defer func() {
 			if what := recover(); what != nil {
 				s.panicked(answer, r, what)
@@ -148,14 +138,18 @@ func (s *Server) handler(over Over) http.Handler {
 		h := answer.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
-		if over == TCP && !open(r.URL.Path) && !s.authentic(r) {
+		in, leave, err := s.admit(over, r)
+		if err != nil {
 			turnAway(answer)
-			s.denied(r)
-			h.Set("WWW-Authenticate", `Bearer realm="forgeyard"`)
-			s.refuse(answer, r, api.NewProblem(api.CodeUnauthenticated,
-				"send the token of the daemon's folder (admin.token) as Authorization: Bearer …"))
+			if accessProblem(err) != nil {
+				s.denied(r, err)
+				h.Set("WWW-Authenticate", `Bearer realm="forgeyard"`)
+			}
+			s.fail(answer, r, err)
 			return
 		}
+		defer leave()
+		r = in
 		s.mux.ServeHTTP(answer, r)
 	})
 }
@@ -164,25 +158,6 @@ func (s *Server) handler(over Over) http.Handler {
 func turnAway(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadWithin))
-}
-
-// open reports whether a path is for anybody.
-func open(path string) bool { return path == "/healthz" || path == "/readyz" }
-
-// authentic compares digests, so that neither the time it takes nor the length of what was sent tells anything.
-func (s *Server) authentic(r *http.Request) bool {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	sum := sha256.Sum256([]byte(token))
-	return subtle.ConstantTimeCompare(sum[:], s.token.Load()[:]) == 1 && ok && token != ""
-}
-
-// who is who comes in this way: an administrator, by the folder's token or by the permissions of its socket.
-func (o Over) who() who {
-	name := "admin"
-	if o == Socket {
-		name = "socket"
-	}
-	return who{name: name, role: forge.RoleAdmin, trust: forge.TrustTrusted}
 }
 
 // answer remembers whether an answer was begun.

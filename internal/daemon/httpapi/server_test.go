@@ -108,7 +108,7 @@ func TestOnlyTheTokenOpensTheDoor(t *testing.T) {
 	if _, err := w.client.Runs(w.ctx, api.RunFilter{}, api.Page{}); err != nil {
 		t.Errorf("with the token: %v", err)
 	}
-	w.server.SetToken(forge.NewSecret([]byte("another")))
+	w.access.SetFolderToken(forge.NewSecret([]byte("another")))
 	if _, err := w.client.Runs(w.ctx, api.RunFilter{}, api.Page{}); w.problem(err).Code != api.CodeUnauthenticated {
 		t.Errorf("with the old token: %v", err)
 	}
@@ -137,7 +137,7 @@ func TestHealthIsToldToAnybodyAndReadinessSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestAPanicIsAProblemAndTheServerGoesOn(t *testing.T) {
-	s := New(Config{Token: forge.NewSecret([]byte(token))})
+	s := New(Config{})
 	s.mux.HandleFunc("GET /before", func(http.ResponseWriter, *http.Request) { panic("oh") })
 	s.mux.HandleFunc("GET /behind", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("half"))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/authority"
+	"github.com/forgeyard/forgeyard/internal/daemon/access"
 	"github.com/forgeyard/forgeyard/internal/daemon/control"
 	"github.com/forgeyard/forgeyard/internal/daemon/logs"
 	"github.com/forgeyard/forgeyard/internal/daemon/objects"
@@ -39,6 +40,7 @@ type world struct {
 	logs    *logs.Store
 	objects *objects.Objects
 	control *control.Control
+	access  *access.Access
 	server  *Server
 	url     string
 	client  *api.Client
@@ -70,9 +72,11 @@ func newWorld(t *testing.T) *world {
 	loop.Go(func() { _ = w.control.Run(ctx) })
 	t.Cleanup(func() { cancel(); loop.Wait() })
 
+	w.access = access.New(w.store, forge.NewSecret([]byte(token)), time.Now, nil)
 	w.server = New(Config{
-		Store: w.store, Control: w.control, Logs: w.logs, Objects: w.objects, Secrets: secrets.New(w.store, filepath.Join(dir, "secret.key"), nil), Events: decodeEvent, Token: forge.NewSecret([]byte(token)),
-		Ready: func(context.Context) []api.Check { return w.checks }, Metrics: telemetry.NewMetrics(),
+		Store: w.store, Control: w.control, Logs: w.logs, Objects: w.objects, Secrets: secrets.New(w.store, filepath.Join(dir, "secret.key"), nil), Events: decodeEvent,
+		Access: w.access,
+		Ready:  func(context.Context) []api.Check { return w.checks }, Metrics: telemetry.NewMetrics(),
 		Fingerprint: ca.Fingerprint().String(), Version: api.Version{Version: "v0"},
 		Sessions: func() []api.Session { return []api.Session{{ID: "s"}} },
 	})

@@ -1,5 +1,7 @@
 package forge
 
+import "fmt"
+
 // Role is what somebody who asks the daemon may do. It is of the token that is shown, and given by an administrator.
 type Role uint8
 
@@ -22,3 +24,11 @@ func (r Role) Valid() bool { return r >= RoleViewer && r <= RoleAdmin }
 
 // May reports whether r may do what asks for a role.
 func (r Role) May(needed Role) bool { return r.Valid() && needed.Valid() && r >= needed }
+
+// CheckTokenName refuses what is no name for an access token.
+func CheckTokenName(s string) error {
+	if !isName(s, MaxName) {
+		return fmt.Errorf("%q is no name: use letters, digits, dots, dashes and underscores, at most %d", clip(s), MaxName)
+	}
+	return nil
+}

@@ -70,11 +70,10 @@ func (s *Server) next(ctx context.Context, changes *store.Subscription, seen *wa
 	}
 }
 
+// concerns reports whether a change may be about the run. Of attempts it is their job that says so: what changes of one alone is
+// its log, of which a watcher is told nothing.
 func (w *watched) concerns(c store.Changes) bool {
-	if c.All || len(c.Attempts) > 0 && len(c.Jobs) == 0 {
-		return true // an attempt alone: of which run is not said
-	}
-	return slices.Contains(c.Runs, w.run) || slices.ContainsFunc(c.Jobs, func(id forge.JobID) bool { return w.jobs[id] })
+	return c.All || slices.Contains(c.Runs, w.run) || slices.ContainsFunc(c.Jobs, func(id forge.JobID) bool { return w.jobs[id] })
 }
 
 // look compares the run with what was told. Attempts are read where something about them may have changed.

@@ -162,8 +162,8 @@ func (c *Control) Run(ctx context.Context) error {
 // matters reports whether a change can settle a run or place a job. What grows all the time, logs and phases, cannot.
 func matters(ch store.Changes) bool { return ofJobs(ch) || len(ch.Runners) > 0 }
 
-// ofJobs reports whether it is about more than runners.
-func ofJobs(ch store.Changes) bool { return ch.All || len(ch.Runs) > 0 || len(ch.Jobs) > 0 }
+// ofJobs reports whether it is about more than runners. A job that has come to another state is a change of its run.
+func ofJobs(ch store.Changes) bool { return ch.All || len(ch.Runs) > 0 }
 
 // round looks at everything once, and says how long that took, at most Every.
 func (c *Control) round(ctx context.Context) time.Duration {

@@ -50,6 +50,42 @@ func TestAReadyJobIsPlacedWithoutWaitingForAnyTick(t *testing.T) {
 	}
 }
 
+func TestPhasesOfAnAttemptAreNoWork(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent("a", 1)
+	a.connect()
+	w.submit("a=Waiting")
+	w.round(w.ctx)
+	w.round(w.ctx)
+	c := w.offered(a)
+	a.accept(c)
+	changes := w.store.Subscribe()
+	defer changes.Close()
+	w.do(&authority.Phase{Fence: a.fence, Context: c, Seq: 1, Phase: forge.AttemptRunning})
+	<-changes.C()
+	if what := changes.Take(); matters(what) || !slices.Contains(what.Jobs, c.Job) {
+		t.Errorf("%+v", what)
+	}
+}
+
+// A job that is skipped may let another be decided, in a round that nothing else would wake.
+func TestSkippedJobsAreWork(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent("a", 1)
+	a.connect()
+	run := w.submit("a=Waiting b[a]=Waiting")
+	w.round(w.ctx)
+	w.round(w.ctx)
+	a.work(forge.Result{Class: forge.ExitCode, ExitCode: 1})
+	changes := w.store.Subscribe()
+	defer changes.Close()
+	w.must(w.settleOne(w.ctx, run.ID))
+	<-changes.C()
+	if !matters(changes.Take()) || w.jobs(run.ID)["b"].State != forge.JobSkipped {
+		t.Error("no round follows a job that is skipped")
+	}
+}
+
 // Case T12.
 func TestWhatIsReadyInTheStoreIsPlacedWhoeverMadeItSo(t *testing.T) {
 	w := newWorld(t)

@@ -71,7 +71,7 @@ func (c *Control) Explain(ctx context.Context, id forge.JobID) (*Why, error) {
 	case forge.JobOffered:
 		why.Summary = "it is offered to runner " + holder.Name
 	case forge.JobActive:
-		why.active(&holder, attempts)
+		why.active(&holder, attempts, c.Presence(holder.ID).Connected)
 	case forge.JobFailed, forge.JobSucceeded, forge.JobCancelled:
 		if n := len(attempts); n > 0 {
 			if reason := AttemptReason(&attempts[n-1]); reason != "" {
@@ -125,17 +125,25 @@ func jobName(j *store.Job) string {
 	return fmt.Sprintf("%s (%v)", j.Key, j.Leg)
 }
 
-func (w *Why) active(holder *store.Runner, attempts []store.Attempt) {
+// active says who has a job. It waits where that runner is not there: nobody else may have it before the lease is over.
+func (w *Why) active(holder *store.Runner, attempts []store.Attempt, there bool) {
 	if len(attempts) == 0 {
 		return
 	}
 	a := &attempts[len(attempts)-1]
 	w.Summary = fmt.Sprintf("runner %s has it: attempt %d is %v", holder.Name, a.Authority.Number, a.Authority.State)
-	if w.Job.Authority.CancelRequested {
+	asked := w.Job.Authority.CancelRequested
+	if asked {
 		w.Summary += ", and is asked to stop"
+	}
+	within := (a.Lease.HardTTL + forge.ClockSlack(a.Lease.HardTTL)).Round(time.Second)
+	switch {
+	case !there:
+		w.WaitingFor = []string{"runner " + holder.Name}
+		w.Summary += fmt.Sprintf("; it is not connected, and if it does not come back the attempt is lost at most %v after its last sign of life", within)
+	case asked:
 		w.Details = append(w.Details, fmt.Sprintf(
-			"if its runner is not heard of, it ends when its lease has run out: at most %v after the last sign of life",
-			a.Lease.HardTTL+forge.ClockSlack(a.Lease.HardTTL)))
+			"if its runner is not heard of, it ends when its lease has run out: at most %v after the last sign of life", within))
 	}
 }
 

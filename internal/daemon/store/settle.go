@@ -132,6 +132,7 @@ func (tx *Tx) endWaiting(j *Job, event lifecycle.Event, class forge.Class, reaso
 		return fmt.Errorf("job %v: %w", j.ID, err)
 	}
 	tx.changes.job(j.ID)
+	tx.changes.run(j.Run)
 	if err := tx.write(`UPDATE job SET state = ?, outcome = ?, ended_at = ?, changed_at = ?, reason = ? WHERE id = ?`,
 		toInt(to), toInt(class), toInt(tx.now), toInt(tx.now), reason, j.ID.ULID[:]); err != nil {
 		return err

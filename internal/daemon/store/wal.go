@@ -15,6 +15,8 @@ const (
 	walHigh = 32 << 20
 	// WALBound is what the file of the log stays below, unless a view stays open across all that is written meanwhile.
 	WALBound = 64 << 20
+	// lookRows is how many rows are written before the length of the log is looked at.
+	lookRows = 32
 	// pageBytes is the size of a page of the database, which is the engine's default.
 	pageBytes = 4096
 )
@@ -28,6 +30,7 @@ type emptier struct {
 	scale int64 // 1; a test divides the sizes by more
 	grown chan struct{}
 	long  atomic.Bool // the writer is to copy the rest
+	rows  int64       // of the writer: written since it poked
 }
 
 // walState is how far the log has come.
@@ -44,8 +47,12 @@ func openEmptier(ctx context.Context, path string, log *slog.Logger, scale int64
 	return &emptier{conn: c, log: log, scale: max(1, scale), grown: make(chan struct{}, 1)}, nil
 }
 
-// poke says that the log may have grown. It never blocks.
-func (e *emptier) poke() {
+// wrote is called by the writer after each commit. Once there is enough to look at it says so, and never blocks.
+func (e *emptier) wrote(rows int64) {
+	if e.rows += rows; e.rows < lookRows/e.scale {
+		return
+	}
+	e.rows = 0
 	select {
 	case e.grown <- struct{}{}:
 	default:

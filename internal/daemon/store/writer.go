@@ -222,7 +222,7 @@ func (w *writer) commit() error {
 func (w *writer) answer(b *batch, err error) {
 	if err == nil {
 		w.hub.publish(&b.changes)
-		w.emptier.poke()
+		w.emptier.wrote(b.rows)
 	}
 	for i, r := range b.requests {
 		switch {

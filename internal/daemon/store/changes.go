@@ -12,7 +12,7 @@ const MaxChanges = 1024
 
 // Changes is what was committed since the last Take. It says where to look, never what is there now, and may say too much.
 type Changes struct {
-	All      bool // too many to list: look at everything
+	All      bool              // too many to list: look at everything
 	Runs     []forge.RunID     // their state, flags, or jobs, but for what only the attempts of those have come to
 	Jobs     []forge.JobID     // their state, flags or attempts
 	Attempts []forge.AttemptID // their state, result or log

@@ -65,6 +65,10 @@ func ReadToken(path string) (forge.Secret, error) {
 	return forge.NewSecret(text), nil
 }
 
+func errEndpoint(text string) error {
+	return fmt.Errorf("%q is no address of a daemon: write http://HOST:PORT, https://HOST or unix:///PATH", clip(text))
+}
+
 // NewClient returns a client of the daemon at an endpoint: "http://127.0.0.1:7480", "https://ci.example.org" or
 // "unix:///var/lib/forgeyard/http.sock". It connects when it is first used.
 func NewClient(endpoint string, o Options) (*Client, error) {
@@ -73,7 +77,7 @@ func NewClient(endpoint string, o Options) (*Client, error) {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return nil, fmt.Errorf("endpoint %q: %w", clip(endpoint), err)
+		return nil, errEndpoint(endpoint)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	c := &Client{options: o, http: &http.Client{Transport: transport, CheckRedirect: noRedirects}}
@@ -91,7 +95,7 @@ func NewClient(endpoint string, o Options) (*Client, error) {
 		}
 		c.base = u.Scheme + "://" + u.Host
 	default:
-		return nil, fmt.Errorf("endpoint %q is none: write http://HOST:PORT, https://HOST or unix:///PATH", clip(endpoint))
+		return nil, errEndpoint(endpoint)
 	}
 	return c, nil
 }

@@ -71,11 +71,24 @@ func findPipeline() (string, error) {
 		}
 		name, above = filepath.Join("..", name), up
 	}
+	if other := misspelt(dir); other != "" {
+		return "", console.Usage("%w: the file is called %s, and here is %s\nRename it: mv %s %s", errNoPipeline, pipelineName, other, other, pipelineName)
+	}
 	where := "in this folder"
 	if !sameFolder(dir, top) {
 		where = "in this folder or above it in the repository"
 	}
 	return "", console.Usage("%w: there is no %s %s\nWrite a first one with: forgeyard init", errNoPipeline, pipelineName, where)
+}
+
+// misspelt finds a file of a folder that is a pipeline file but for its name.
+func misspelt(dir string) string {
+	for _, name := range []string{".forgeyard.yaml", "forgeyard.yml", "forgeyard.yaml"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return name
+		}
+	}
+	return ""
 }
 
 func sameFolder(a, b string) bool {
@@ -89,10 +102,12 @@ func readPipelineFile(name string) ([]byte, error) {
 	shown := console.Plain(name)
 	info, err := os.Stat(name)
 	switch {
+	case errors.Is(err, os.ErrNotExist) && linked(name):
+		return nil, console.Usage("%s is a link to a file that is not there\nCorrect the link, or write a file in its place: rm %s, then forgeyard init", shown, shown)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil, console.Usage("%w: there is no %s\nWrite a first one with: forgeyard init", errNoPipeline, shown)
 	case err != nil:
-		return nil, console.Usage("%s cannot be read: %v", shown, cause(err))
+		return nil, unreadable(shown, err)
 	case info.IsDir():
 		return nil, console.Usage("%s is a folder\nName the file in it, as in %s", shown, console.Plain(filepath.Join(name, pipelineName)))
 	case !info.Mode().IsRegular():
@@ -100,13 +115,25 @@ func readPipelineFile(name string) ([]byte, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, console.Usage("%s cannot be read: %v", shown, cause(err))
+		return nil, unreadable(shown, err)
 	}
 	text, err := bounded(f)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, console.Usage("%s cannot be read: %v", shown, cause(err))
+		return nil, unreadable(shown, err)
 	}
 	return text, nil
+}
+
+func linked(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode()&os.ModeSymlink != 0
+}
+
+func unreadable(shown string, err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return console.Usage("%s cannot be read: %v\nSee whose it is: ls -l %s", shown, cause(err), shown)
+	}
+	return console.Usage("%s cannot be read: %v", shown, cause(err))
 }
 
 // bounded reads no more than it takes to see that a file is too large.

@@ -198,7 +198,8 @@ func (t *taking) take(ctx context.Context) (Snapshot, error) {
 		if err != nil {
 			return Snapshot{}, err
 		}
-		return snap, t.save()
+		t.save()
+		return snap, nil
 	}
 	return Snapshot{}, changed
 }
@@ -288,13 +289,10 @@ func (t *taking) update(ctx context.Context) (same bool, err error) {
 	return false, err
 }
 
-// save writes the index where it says something new.
-func (t *taking) save() error {
+// save writes the index where it says something new. Where it cannot be written, the next snapshot takes longer.
+func (t *taking) save() {
 	if t.options.Index == "" || !t.stale {
-		return nil
+		return
 	}
-	if err := t.index.save(t.options.Index); err != nil {
-		return fmt.Errorf("index of %s: %w", t.dir, err)
-	}
-	return nil
+	_ = t.index.save(t.options.Index)
 }

@@ -79,11 +79,12 @@ func (tx *Tx) leaveLane(r *Run) error {
 	return err
 }
 
-// takeLane puts a job into its lane before it becomes ready.
+// takeLane puts a job into its lane before it becomes ready. It ends only jobs of older runs: those of its own run wait for
+// each other, and a newer run whose job came first is not undone by an older one that was late.
 func (tx *Tx) takeLane(p *Planned) error {
 	if p.Replace {
 		older, err := list(&tx.View, `SELECT o.id FROM job o JOIN run w ON w.id = o.run JOIN job j ON j.id = ? JOIN run u ON u.id = j.run
-			WHERE o.lane = ? AND o.lane <> '' AND o.state >= 2 AND o.state <= 4 AND w.project = u.project AND o.id <> j.id`,
+			WHERE o.lane = ? AND o.lane <> '' AND o.state >= 2 AND o.state <= 4 AND w.project = u.project AND o.run_seq < j.run_seq`,
 			func(job *forge.JobID) []any { return []any{id(&job.ULID)} }, p.Job.ULID[:], p.Lane)
 		if err != nil {
 			return err

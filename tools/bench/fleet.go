@@ -20,23 +20,29 @@ var programs = struct {
 	err    error
 }{}
 
-// newFleet starts a daemon in a folder of its own, with leases of the default length. The settings are added to its
-// environment. The function that it returns ends both.
-func newFleet(ctx context.Context, settings ...string) (*fleet.Fleet, func(), error) {
+// buildPrograms compiles them, or returns what was compiled before.
+func buildPrograms(ctx context.Context) (fleet.Programs, error) {
 	p := &programs
 	p.once.Do(func() {
 		if p.folder, p.err = os.MkdirTemp("", "fybin"); p.err == nil {
 			p.built, p.err = fleet.Build(ctx, p.folder)
 		}
 	})
-	if p.err != nil {
-		return nil, nil, p.err
+	return p.built, p.err
+}
+
+// newFleet starts a daemon in a folder of its own, with leases of the default length. The settings are added to its
+// environment. The function that it returns ends both.
+func newFleet(ctx context.Context, settings ...string) (*fleet.Fleet, func(), error) {
+	built, err := buildPrograms(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	folder, err := os.MkdirTemp("", "fy")
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := fleet.New(filepath.Join(folder, "f"), p.built, fleet.Usual, io.Discard)
+	f, err := fleet.New(filepath.Join(folder, "f"), built, fleet.Usual, io.Discard)
 	if err != nil {
 		return nil, nil, err
 	}

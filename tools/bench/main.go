@@ -70,6 +70,7 @@ func figures() []figure {
 		rttFigure, ingestFigure, spoolFigure, pourFigure, submitFigure, idleFigure, coldFigure, poolFigure, heapFigure, rateFigure,
 		loadedFigure, uploadFigure, downloadFigure, compressibleFigure,
 		treeColdFigure, treeUnchangedFigure, warmFigure,
+		noopLatencyFigure, noopRateFigure, startFigure, overheadFigure,
 	}
 }
 

@@ -83,10 +83,13 @@ var rateFigure = figure{
 type spawn func(ctx context.Context) (time.Duration, error)
 
 // each is the median in milliseconds of many spawns, one after the other.
-func each(one spawn) func(context.Context) (float64, error) {
+func each(one spawn) func(context.Context) (float64, error) { return several(spawnsPerRun, one) }
+
+// several is each for so many.
+func several(spawns int, one spawn) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		var took []float64
-		for range spawnsPerRun {
+		for range spawns {
 			d, err := one(ctx)
 			if err != nil {
 				return 0, err

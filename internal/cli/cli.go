@@ -114,7 +114,7 @@ Exit codes: 0 success, 1 the run failed, 2 cancelled, 3 infrastructure, 4 not au
 	flags.StringVar(&a.context, "context", "", "saved server to ask, see \"forgeyard context\"")
 	flags.StringVar(&a.data, "data", "", "folder of the daemon in this process, where no server is named")
 	flags.StringVarP(&a.output, "output", "o", "table", "how results look: table or json")
-	root.AddCommand(a.runCommand(), a.runsCommand(), a.logsCommand(), a.jobCommand(), a.artifactCommand(), a.casCommand(), a.secretCommand(), a.runnerCommand(), a.transportCommand(),
+	root.AddCommand(a.runCommand(), a.runsCommand(), a.logsCommand(), a.jobCommand(), a.artifactCommand(), a.casCommand(), a.secretCommand(), a.tokenCommand(), a.runnerCommand(), a.transportCommand(),
 		a.contextCommand(), a.upCommand(), a.doctorCommand(), a.initCommand(), a.lintCommand(), a.planCommand(), a.versionCommand())
 	console.Strict(root)
 	return root
@@ -143,9 +143,14 @@ func (a *app) explain(err error) error {
 // advice returns the exit code of a problem and what to do about it.
 func (a *app) advice(p *api.Problem) (code int, next string) {
 	switch p.Code {
-	case api.CodeUnauthenticated, api.CodeForbidden:
+	case api.CodeTokenExpired, api.CodeTokenRevoked, api.CodeForbidden:
 		if a.tokenFile != "" {
-			return program.CodeAuth, fmt.Sprintf("The token in %s is none that this daemon takes. On the daemon's machine the right one is admin.token in its data folder.", a.tokenFile)
+			return program.CodeAuth, fmt.Sprintf("The token was read from %s.", a.tokenFile)
+		}
+		return program.CodeAuth, ""
+	case api.CodeUnauthenticated:
+		if a.tokenFile != "" {
+			return program.CodeAuth, fmt.Sprintf("The token in %s is none that this daemon takes. On the daemon's machine there is one in its data folder, admin.token, and it makes others: forgeyard token create.", a.tokenFile)
 		}
 		return program.CodeAuth, "Name a file with a token: --token-file FILE, or FORGEYARD_TOKEN_FILE. On the daemon's machine it is admin.token in its data folder."
 	case api.CodeUnreachable, api.CodeUnreadableAnswer:

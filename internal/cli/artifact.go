@@ -11,24 +11,33 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/cas/tree"
 	"github.com/forgeyard/forgeyard/internal/console"
+	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/program"
 )
 
 func (a *app) artifactCommand() *cobra.Command {
-	return console.Group("artifact", "List and fetch what jobs have kept", a.artifactList(), a.artifactGet())
+	return console.Group("artifact", "List and fetch what jobs have kept", a.artifactList(), a.artifactGet(), a.artifactDownload())
 }
+
+// ours reports whether something was kept for later jobs or caches, and is no artifact that somebody has asked for.
+func ours(k *api.Artifact) bool { return strings.HasPrefix(k.Name, "forgeyard.") }
 
 func (a *app) artifactList() *cobra.Command {
 	var page api.Page
+	var all bool
 	cmd := &cobra.Command{
 		Use: "list RUN|JOB|ATTEMPT", Aliases: []string{"ls"}, Short: "List what a run, a job or an attempt has kept", Args: cobra.ExactArgs(1),
+		Example: "  forgeyard artifact list 01JB4Z\n  forgeyard artifact list 01JB4Z -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -37,6 +46,9 @@ func (a *app) artifactList() *cobra.Command {
 			list, err := artifactsOf(cmd.Context(), client, args[0], page)
 			if err != nil {
 				return err
+			}
+			if !all {
+				list.Items = slices.DeleteFunc(list.Items, func(k api.Artifact) bool { return ours(&k) })
 			}
 			defer a.more(cmd, list.Next)
 			return a.print().Show(list, func(w io.Writer) {
@@ -48,6 +60,7 @@ func (a *app) artifactList() *cobra.Command {
 		},
 	}
 	pageFlags(cmd, &page)
+	cmd.Flags().BoolVar(&all, "all", false, "also what is kept for the outputs of steps and for caches")
 	return cmd
 }
 
@@ -65,7 +78,7 @@ func (a *app) kept(ctx context.Context, client *api.Client, run, into string) er
 		if !filepath.IsLocal(k.Name) {
 			return fmt.Errorf("the name %q of what the run has kept leads out of %s", k.Name, into)
 		}
-		if _, err := fetchInto(ctx, client, k.ID, "", filepath.Join(into, k.Name), true); err != nil {
+		if _, err := fetchInto(ctx, client, &k, "", filepath.Join(into, k.Name), true); err != nil {
 			return err
 		}
 	}
@@ -132,7 +145,7 @@ that is there unless --force is given.`,
 					return console.Usage("the name %q of the artifact is no folder here; name one with --to DIR", to)
 				}
 			}
-			n, err := fetchInto(cmd.Context(), client, artifact.ID, at, to, force)
+			n, err := fetchInto(cmd.Context(), client, artifact, at, to, force)
 			if err != nil {
 				return err
 			}
@@ -164,6 +177,9 @@ func chosen(ctx context.Context, client *api.Client, id, name string) (*api.Arti
 	var names []string
 	for i := range list.Items {
 		k := &list.Items[i]
+		if ours(k) && k.Name != name {
+			continue
+		}
 		if names = append(names, k.Name); name == "" || k.Name == name {
 			found = k
 		}
@@ -179,13 +195,9 @@ func chosen(ctx context.Context, client *api.Client, id, name string) (*api.Arti
 	return found, nil
 }
 
-// fetchInto writes what stands at a path of an artifact into a folder, and says how many files and links there were.
-func fetchInto(ctx context.Context, client *api.Client, id, at, to string, force bool) (n uint64, err error) {
-	in, err := client.ArtifactArchive(ctx, id, at)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = in.Close() }()
+// fetchInto writes what stands at a path of an artifact into a folder, and says how many files and links there were. Of a whole
+// artifact it is then known that every name and byte is what the artifact's digest stands for.
+func fetchInto(ctx context.Context, client *api.Client, k *api.Artifact, at, to string, force bool) (n uint64, err error) {
 	if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // as mkdir does
 		return 0, err
 	}
@@ -194,21 +206,75 @@ func fetchInto(ctx context.Context, client *api.Client, id, at, to string, force
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
+	return fetchBelow(ctx, client, k, at, root, force)
+}
+
+// fetchBelow is fetchInto a folder that is open.
+func fetchBelow(ctx context.Context, client *api.Client, k *api.Artifact, at string, root *os.Root, force bool) (n uint64, err error) {
+	in, err := client.ArtifactArchive(ctx, k.ID, at)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = in.Close() }()
+	var came arrived
 	for archive := tar.NewReader(in); ; {
 		h, err := archive.Next()
 		switch {
+		case err == io.EOF && at == "":
+			return n, came.check(k)
 		case err == io.EOF:
 			return n, nil
 		case err != nil:
 			return n, fmt.Errorf("the artifact broke off behind %s: %w", files(&n), err)
 		}
-		if err := place(root, h, archive, force); err != nil {
-			return n, fmt.Errorf("write %s: %w", filepath.Join(to, filepath.FromSlash(h.Name)), err)
+		hash := digest.NewHash()
+		if err := place(root, h, io.TeeReader(archive, hash), force); err != nil {
+			return n, fmt.Errorf("write %s: %w", filepath.Join(root.Name(), filepath.FromSlash(h.Name)), err)
+		}
+		if err := came.add(h, hash); err != nil {
+			return n, err
 		}
 		if h.Typeflag != tar.TypeDir {
 			n++
 		}
 	}
+}
+
+// arrived is what has come of an artifact, as a tree of its own.
+type arrived struct {
+	tree tree.Builder
+	file digest.Ref // of the last one
+}
+
+func (a *arrived) add(h *tar.Header, content *digest.Hash) error {
+	e := tree.Entry{Kind: tree.Folder}
+	switch h.Typeflag {
+	case tar.TypeSymlink:
+		e = tree.Entry{Kind: tree.Link, Target: h.Linkname}
+	case tar.TypeReg:
+		a.file = content.Ref()
+		e = tree.Entry{Kind: tree.File, Ref: a.file, Executable: h.FileInfo().Mode()&0o111 != 0}
+	}
+	if err := a.tree.Add(strings.TrimSuffix(h.Name, "/"), e); err != nil {
+		return fmt.Errorf("what came is no artifact: %w", err)
+	}
+	return nil
+}
+
+// check compares what came with the digest that an artifact is known by.
+func (a *arrived) check(k *api.Artifact) error {
+	got := a.file
+	if k.Tree {
+		root, _, err := a.tree.Build(func(digest.Ref, []byte) error { return nil })
+		if err != nil {
+			return fmt.Errorf("what came is no artifact: %w", err)
+		}
+		got = root.Root
+	}
+	if got.String() != k.Ref {
+		return program.Exit(program.CodeInfrastructure, fmt.Errorf("what came is not %s, whose digest is %s, but %v; do not use it, and ask the daemon: forgeyard cas verify", console.Plain(k.Name), k.Ref, got))
+	}
+	return nil
 }
 
 // place writes one entry of an archive. A root never leads out of its folder, whatever the names and links are.

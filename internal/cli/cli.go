@@ -68,6 +68,7 @@ type app struct {
 	streams streams
 	screen  atomic.Pointer[terminal.Terminal] // what is drawn on the terminal now; nil: nothing
 
+	here  bool         // the agent that is asked is one of this user on this machine
 	own   bool         // the daemon that is asked runs in this process, and ends with it
 	looks bool         // it has no agent besides
 	leave func() error // stops it; nil: there is none that the command must stop
@@ -98,6 +99,9 @@ Exit codes: 0 success, 1 the run failed, 2 cancelled, 3 infrastructure, 4 not au
   forgeyard job why 01JB4Z                     why a job waits, by the first characters of its id`,
 		Args: cobra.NoArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Name() == cobra.ShellCompRequestCmd || cmd.Name() == cobra.ShellCompNoDescRequestCmd {
+				return nil // what is typed is not complete yet
+			}
 			if cmd.Name() != "run" && slices.Contains(args, "") { // a variable of a script that is not set, mostly
 				return console.Usage("an argument is empty\nSee: %s --help", cmd.CommandPath())
 			}
@@ -114,8 +118,9 @@ Exit codes: 0 success, 1 the run failed, 2 cancelled, 3 infrastructure, 4 not au
 	flags.StringVar(&a.context, "context", "", "saved server to ask, see \"forgeyard context\"")
 	flags.StringVar(&a.data, "data", "", "folder of the daemon in this process, where no server is named")
 	flags.StringVarP(&a.output, "output", "o", "table", "how results look: table or json")
-	root.AddCommand(a.runCommand(), a.runsCommand(), a.logsCommand(), a.jobCommand(), a.artifactCommand(), a.casCommand(), a.secretCommand(), a.tokenCommand(), a.runnerCommand(), a.transportCommand(),
-		a.contextCommand(), a.upCommand(), a.doctorCommand(), a.initCommand(), a.lintCommand(), a.planCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.runsCommand(), a.logsCommand(), a.jobCommand(), a.artifactCommand(), a.cacheCommand(), a.casCommand(), a.secretCommand(), a.tokenCommand(), a.runnerCommand(), a.transportCommand(),
+		a.contextCommand(), a.upCommand(), a.doctorCommand(), a.toolchainCommand(), a.initCommand(), a.lintCommand(), a.planCommand(), a.completionCommand(), a.versionCommand())
+	a.complete(root)
 	console.Strict(root)
 	return root
 }

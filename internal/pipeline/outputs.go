@@ -86,13 +86,18 @@ func (j *Job) Allows(class forge.Class, exit uint8) bool {
 func KeptAt(n Node, artifact string) string {
 	path := string(n.Job.Key) + "/"
 	if len(n.Leg) > 0 && len(n.Job.legs) > 1 {
-		values := make([]string, 0, len(n.Leg))
-		for _, v := range n.Leg {
-			values = append(values, safe(v.Value))
-		}
-		path += strings.Join(values, ",") + "/"
+		path += LegDir(n.Leg) + "/"
 	}
 	return path + artifact
+}
+
+// LegDir is the name of the folder that stands for a leg: its values with commas between.
+func LegDir(leg forge.Leg) string {
+	values := make([]string, 0, len(leg))
+	for _, v := range leg {
+		values = append(values, safe(v.Value))
+	}
+	return strings.Join(values, ",")
 }
 
 // safe is a value as a part of a path: what could mean something else there is an underscore.

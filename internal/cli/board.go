@@ -150,7 +150,9 @@ func (b *board) see(j *api.Job) {
 	if b.f.app.output == "json" {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		_ = b.f.app.print().Event(shown{Name: "job", Job: jobTitle(j), Data: j}) // standard output is gone: the code is left
+		short := *j
+		short.Definition = nil                                                        // which is long, and does not change
+		_ = b.f.app.print().Event(shown{Name: "job", Job: jobTitle(j), Data: &short}) // standard output is gone: the code is left
 		return
 	}
 	if !b.f.many {

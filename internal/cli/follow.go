@@ -208,9 +208,9 @@ func (p *printer) close() {
 // shown is one event as JSON.
 type shown struct {
 	ID      string `json:"id,omitempty"`
-	Job     string `json:"job,omitempty"`     // whose log it is of, where several are shown
-	Attempt string `json:"attempt,omitempty"` // the id of the one whose log it is of, likewise
+	Job     string `json:"job,omitempty"` // whose log it is of, where several are shown
 	Name    string `json:"name"`
+	Attempt string `json:"attempt,omitempty"` // the id of the one whose log it is of, likewise
 	Data    any    `json:"data"`
 }
 

@@ -225,7 +225,9 @@ type local struct {
 	bare     bool // this machine cannot confine jobs
 }
 
-func (local) Look(context.Context, cli.LocalOptions) (string, func() error, error) { return "", nil, nil }
+func (local) Look(context.Context, cli.LocalOptions) (string, func() error, error) {
+	return "", nil, nil
+}
 
 func (l local) Find(string) string { return "" }
 

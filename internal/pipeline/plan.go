@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -214,7 +215,11 @@ func (p *Plan) Job(n Node, g *Given) (Decision, error) {
 	return Decision{Spec: spec}, err
 }
 
-// Outputs are the texts that a job gives to those that need it, from what its steps have written, by step and name.
+// DecidesAlone reports whether the job's condition decides without its needs: it has success() or the like in it.
+func (n Node) DecidesAlone() bool { return n.Job.condition != nil && n.Job.condition.status }
+
+// Outputs are the texts that a job gives to those that need it, from what its steps have written, by step and name. Those that
+// have no value are left out, and the error is about the first of them.
 func (p *Plan) Outputs(n Node, g *Given, steps map[string]map[string]string) ([]forge.EnvVar, error) {
 	v := p.values(n.Leg)
 	p.needs(v, n, g)
@@ -224,14 +229,16 @@ func (p *Plan) Outputs(n Node, g *Given, steps map[string]map[string]string) ([]
 		}
 	}
 	outputs := make([]forge.EnvVar, 0, len(n.Job.Outputs))
+	var first error
 	for _, o := range n.Job.Outputs {
 		text, err := o.Value.fill(v)
 		if err != nil {
-			return nil, fmt.Errorf("the output %s of %s: %w", o.Name, n.Job.Key, err)
+			first = cmp.Or(first, fmt.Errorf("the output %s of %s: %w", o.Name, n.Job.Key, err))
+			continue
 		}
 		outputs = append(outputs, forge.EnvVar{Name: o.Name, Value: text})
 	}
-	return outputs, nil
+	return outputs, first
 }
 
 // values are the names that every expression of a leg can read.

@@ -120,6 +120,8 @@ type desk struct {
 	out    *prepared
 	ended  map[forge.JobKey]*pipeline.Ended
 	result map[forge.JobID]*kept
+	// unusable are jobs that have written outputs which nobody can read.
+	unusable map[forge.JobKey]error
 }
 
 // kept is what the last attempt of a job has left.
@@ -150,7 +152,7 @@ func (c *Control) prepare(ctx context.Context, run *store.Run, jobs, taken []sto
 	}
 	d := &desk{
 		planned: plan, c: c, ctx: ctx, run: run, byKey: map[forge.JobKey][]*store.Job{},
-		ended: map[forge.JobKey]*pipeline.Ended{}, result: map[forge.JobID]*kept{},
+		ended: map[forge.JobKey]*pipeline.Ended{}, result: map[forge.JobID]*kept{}, unusable: map[forge.JobKey]error{},
 		out: &prepared{
 			states: map[forge.JobID]forge.JobState{}, verdicts: map[forge.JobID]verdict{}, allowed: map[forge.JobID]bool{}, failFast: map[forge.JobKey]bool{},
 		},
@@ -225,15 +227,32 @@ func (d *desk) decide(j *store.Job) error {
 	}
 	var v verdict
 	decision, err := d.plan.Job(n, g)
+	broken := d.broken(n)
 	switch {
+	case err == nil && decision.Skip != "":
+		v.skip = decision.Skip
+	case broken != nil:
+		v.fail = "it cannot be planned: " + broken.Error()
 	case err != nil:
 		v.fail = "it cannot be planned: " + err.Error()
-	case decision.Skip != "":
-		v.skip = decision.Skip
 	default:
 		v = d.verdict(j, n, decision.Spec)
 	}
 	d.out.verdicts[j.ID] = v
+	return nil
+}
+
+// broken says why a needed job has no outputs that can be used, where its author has declared some. Nobody can tell whether a script
+// reads them, so it is told before it runs with something else; but what is to run whatever came before it does run.
+func (d *desk) broken(n pipeline.Node) error {
+	if n.DecidesAlone() {
+		return nil
+	}
+	for _, need := range n.Needs() {
+		if err := d.unusable[need.Job]; err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -362,14 +381,16 @@ func (d *desk) outputs(j *store.Job, n pipeline.Node) ([]forge.EnvVar, error) {
 	if err == nil {
 		steps, err = n.StepValues(files)
 	}
-	if err == nil {
-		var all []forge.EnvVar
-		if all, err = d.plan.Outputs(n, g, steps); err == nil {
-			return all, nil
-		}
+	if err != nil {
+		d.c.log.Warn("outputs of a job cannot be used", "job", j.ID, "err", err)
+		d.unusable[j.Key] = fmt.Errorf("the outputs of %s, which it needs, cannot be read: %w", j.Key, err)
+		return nil, nil
 	}
-	d.c.log.Warn("outputs of a job cannot be used", "job", j.ID, "err", err)
-	return nil, nil // whoever reads one then has no value, and says so
+	all, err := d.plan.Outputs(n, g, steps)
+	if err != nil {
+		d.c.log.Info("a job has not written all of its outputs", "job", j.ID, "err", err)
+	}
+	return all, nil // whoever reads one that was not written has no value, and says so
 }
 
 // written reads what the steps of a job have written for its outputs.

@@ -139,6 +139,47 @@ jobs:
 	}
 }
 
+// Cases B70, B94: what a step has written for outputs and cannot be read, such as a delimiter of another system, fails whoever needs
+// them with the line that is wrong; nothing runs with half of it, but what always runs does.
+func TestOutputsThatCannotBeReadFailWhoeverNeedsThem(t *testing.T) {
+	w, a := newStage(t)
+	run := w.pipelined(`version: 1
+jobs:
+  a: { steps: [{ id: s, run: x }], outputs: { v: "${{ steps.s.v }}" } }
+  b: { needs: a, steps: ['echo $NEEDS_A_V'] }
+  c: { needs: a, if: git.branch == 'other', steps: [x] }
+  clean: { needs: a, if: always(), steps: [x] }
+`, pipeline.Facts{})
+	ran := w.play(a, run, map[string]outcome{"a": {result: goes.result, leaves: map[string]map[string]string{
+		pipeline.StepOutputs: {"0/output": "v=1\nNAME<<EOF\nPATH=/evil\nEOF\n"},
+	}}})
+	states := w.states(run.ID)
+	if w.runState(run.ID) != forge.RunFailed || !strings.HasPrefix(states[1], "b Failed: it cannot be planned: the outputs of a, which it needs, cannot be read: ") ||
+		!strings.HasPrefix(states[2], "c Skipped") || states[3] != "clean Succeeded" {
+		t.Errorf("%q", states)
+	}
+	for _, e := range ran["clean"].Env {
+		if e.Name == "NEEDS_A_V" || e.Name == "PATH" {
+			t.Errorf("it got %v", e)
+		}
+	}
+}
+
+// What was written reaches the next job, also where something else was not.
+func TestAnOutputThatWasNotWrittenTakesNoOtherWithIt(t *testing.T) {
+	w, a := newStage(t)
+	run := w.pipelined(`version: 1
+jobs:
+  a: { steps: [{ id: s, run: x }], outputs: { no: "${{ steps.s.no }}", v: "${{ steps.s.v }}" } }
+  b: { needs: a, steps: ['echo $NEEDS_A_V'] }
+`, pipeline.Facts{})
+	ran := w.play(a, run, map[string]outcome{"a": {result: goes.result, leaves: map[string]map[string]string{pipeline.StepOutputs: {"0/output": "v=1\n"}}}})
+	w.told(run, forge.RunSucceeded, "a Succeeded", "b Succeeded")
+	if !slices.Contains(ran["b"].Env, forge.EnvVar{Name: "NEEDS_A_V", Value: "1"}) {
+		t.Errorf("%v", ran["b"].Env)
+	}
+}
+
 // Case B89: five runs of a group wait in their order; one that replaces ends the older ones of its own group and no other.
 func TestRunsOfAGroupKeepTheirOrderAndReplaceOnlyTheirOwn(t *testing.T) {
 	w, a := newStage(t)

@@ -106,6 +106,11 @@ func (a *app) logs(ctx context.Context, client *api.Client, args []string, o *lo
 	if err != nil {
 		return err
 	}
+	if o.follow {
+		if err := a.moves(found.run); err != nil {
+			return err
+		}
+	}
 	if o.follow && found.attempt == nil && len(found.jobs) > 1 {
 		if o.lines() || o.tail > 0 {
 			return console.Usage("with --follow, name one job: it has %s", keysOf(found.run))

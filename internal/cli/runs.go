@@ -141,6 +141,15 @@ func (a *app) runsWatch() *cobra.Command {
 }
 
 func (a *app) watchRun(ctx context.Context, client *api.Client, id string) error {
+	if a.looks {
+		run, err := client.Run(ctx, id)
+		if err == nil {
+			err = a.moves(run)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	told := map[string]string{} // the state of each thing that was shown last: a stream that is opened anew begins with all of them
 	for e, err := range client.Watch(ctx, id) {
 		if err != nil {

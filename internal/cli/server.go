@@ -135,6 +135,15 @@ func (a *app) look(data string) (*api.Client, error) {
 	return a.dial(endpoint)
 }
 
+// moves returns an error where a run is to be followed that stays as it is: it has not ended, and the daemon that is asked
+// has no agent.
+func (a *app) moves(run *api.Run) error {
+	if !a.looks || run == nil || run.EndedAt != nil {
+		return nil
+	}
+	return program.Exit(program.CodePending, fmt.Errorf("run %s has not ended, and no agent runs here that would go on with it\nStart one: forgeyard up", run.ID))
+}
+
 // MaxContexts bounds the saved servers.
 const MaxContexts = 100
 

@@ -77,13 +77,10 @@ func (r *reader) document(text []byte) *yaml.Node {
 func (r *reader) syntax(text []byte, err error) {
 	var load *yaml.LoadError
 	if !errors.As(err, &load) {
-		r.wrong(CodeSyntax, Pos{}, "", "this is not YAML: %s", clip(err.Error()))
+		r.wrong(CodeSyntax, Pos{}, syntaxHint(err.Error()), "this is not YAML: %s", clip(err.Error()))
 		return
 	}
-	at, hint := Pos{load.Mark.Line, load.Mark.Column}, ""
-	if strings.Contains(load.Message, "mapping values are not allowed") {
-		hint = "a text with a colon and a space in it stands in quotes, or on lines of its own behind a |"
-	}
+	at, hint := Pos{load.Mark.Line, load.Mark.Column}, syntaxHint(load.Message)
 	if line, ok := lineOf(text, at.Line); ok && strings.HasPrefix(strings.TrimLeft(line, " "), "\t") {
 		hint = "indent with spaces; YAML takes no tabs there"
 	}

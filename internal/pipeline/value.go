@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,7 +183,13 @@ func size(most forge.Bytes) value[forge.Bytes] {
 }
 
 // cores is a number of processors.
-var cores = scalar(&shape{kind: "string", text: "a number of cores", example: "2"}, forge.ParseCPU)
+var cores = scalar(&shape{kind: "string", text: "a number of cores", example: "2"}, func(text string) (forge.MilliCPU, error) {
+	n, err := forge.ParseCPU(text)
+	if err == nil && n == 0 {
+		err = errors.New("a job needs more than no core")
+	}
+	return n, err
+})
 
 // list is a list of at most so many values.
 func list[V any](v value[V], most int) value[[]V] {
@@ -310,7 +317,7 @@ func fill[T any](r *reader, n *yaml.Node, at Pos, keys []key[T], names []string,
 		i := slices.IndexFunc(keys, func(k key[T]) bool { return k.matches(p.name) })
 		switch {
 		case i < 0:
-			r.wrong(CodeUnknownKey, p.at, meant(p.name, names), "the key %q is not known here", clip(p.name))
+			r.wrong(CodeUnknownKey, p.at, unknownKey(p.name, names), "the key %q is not known here", clip(p.name))
 			continue
 		case keys[i].later:
 			r.wrong(CodeLater, p.at, "leave it out", "%q cannot be used yet", p.name)

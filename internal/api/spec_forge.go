@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/digest"
@@ -225,12 +226,12 @@ func (c *converter) policies(s *JobSpec) {
 	}
 }
 
-var envItem = regexp.MustCompile(`^(?:steps\[(\d+)\]\.)?env\[(\d+)\]`)
+var envItem = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:steps\[(\d+)\]\.)?env\[(\d+)\]`) })
 
 // own turns places in the domain's lists of variables into places in the JSON, where they go by name.
 func (s *JobSpec) own(found forge.Problems) forge.Problems {
 	for i, p := range found {
-		m := envItem.FindStringSubmatch(p.Path)
+		m := envItem().FindStringSubmatch(p.Path)
 		if m == nil {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +23,11 @@ func (a *app) contextCommand() *cobra.Command {
 	return cmd
 }
 
-var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+// maxContextName bounds the name of a context in bytes.
+const maxContextName = 64
+
+// contextName is compiled by who needs it: every start of the command would wait for it.
+var contextName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`) })
 
 // maxToken bounds a token that is read from standard input.
 const maxToken = 4 << 10
@@ -38,8 +43,8 @@ func (a *app) contextAdd() *cobra.Command {
 }
 
 func (a *app) addContext(name string) error {
-	if !contextName.MatchString(name) {
-		return console.Usage("%q is no name for a context: use letters, digits, dots and dashes, at most 64", name)
+	if len(name) > maxContextName || !contextName().MatchString(name) {
+		return console.Usage("%q is no name for a context: use letters, digits, dots and dashes, at most %d", name, maxContextName)
 	}
 	if a.server == "" {
 		return console.Usage("say which server: forgeyard context add %s --server URL", name)

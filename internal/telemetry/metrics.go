@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -19,8 +20,8 @@ const MaxLabelValues = 64
 const Other = "other"
 
 var (
-	metricName = regexp.MustCompile(`^forgeyard(_[a-z0-9]+)+$`)
-	labelName  = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+	metricName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^forgeyard(_[a-z0-9]+)+$`) })
+	labelName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`) })
 )
 
 // identities are words that name one thing among many: no label may be called so.
@@ -140,14 +141,14 @@ func (h *Histogram) Observe(v float64, values ...string) {
 
 // check panics where a name, a help text or a label breaks our rules.
 func check(name, help string, labels []Label) {
-	if !metricName.MatchString(name) {
+	if !metricName().MatchString(name) {
 		panic(fmt.Sprintf("telemetry: metric %q: a name is forgeyard_ and lower-case words", name))
 	}
 	if help == "" {
 		panic(fmt.Sprintf("telemetry: metric %s has no help text", name))
 	}
 	for _, l := range labels {
-		if !labelName.MatchString(l.Name) {
+		if !labelName().MatchString(l.Name) {
 			panic(fmt.Sprintf("telemetry: metric %s: label %q is not lower-case words", name, l.Name))
 		}
 		if slices.Contains(identities, l.Name) || strings.HasSuffix(l.Name, "_id") {

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,74 +22,33 @@ import (
 )
 
 // A person sits at a terminal of the kernel and sees what is shown there.
-type person struct {
-	program *os.File
-	typed   *os.File
-	ended   chan struct{}
+type person struct{ *emulator.Seat }
 
-	mu     sync.Mutex
-	screen *emulator.Emulator
-	seen   chan struct{} // closed and made anew whenever something comes
-}
-
-func sit(t *testing.T, width, height int) *person {
+func sit(t *testing.T, width, height int) person {
 	t.Helper()
-	typed, program, err := emulator.Pair(width, height)
+	seat, err := emulator.Sit(width, height)
 	if err != nil {
 		t.Skip("there are no terminals here: ", err)
 	}
-	p := &person{program: program, typed: typed, ended: make(chan struct{}), screen: emulator.New(width, height), seen: make(chan struct{})}
-	go p.look()
-	t.Cleanup(func() {
-		_ = program.Close()
-		<-p.ended
-		_ = typed.Close()
-	})
-	return p
-}
-
-// look reads until nobody writes any more.
-func (p *person) look() {
-	defer close(p.ended)
-	data := make([]byte, 64<<10)
-	for {
-		n, err := p.typed.Read(data)
-		p.mu.Lock()
-		_, _ = p.screen.Write(data[:n])
-		close(p.seen)
-		p.seen = make(chan struct{})
-		p.mu.Unlock()
-		if err != nil {
-			return
-		}
-	}
+	t.Cleanup(func() { _ = seat.Close() })
+	return person{seat}
 }
 
 // sees waits until the screen is as it should be.
-func (p *person) sees(t *testing.T, what string, ok func(screen []string) bool) {
+func (p person) sees(t *testing.T, what string, ok func(screen []string) bool) {
 	t.Helper()
-	limit := time.After(time.Minute)
-	for {
-		p.mu.Lock()
-		screen, seen := p.screen.Screen(), p.seen
-		p.mu.Unlock()
-		if ok(screen) {
-			return
-		}
-		select {
-		case <-seen:
-		case <-limit:
-			t.Errorf("%s was not seen, but:\n%s", what, strings.Join(screen, "\n"))
-			return
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := p.Until(ctx, what, ok); err != nil {
+		t.Error(err)
 	}
 }
 
 // run runs a command at the terminal, and returns its code and everything that stays there.
-func (p *person) run(t *testing.T, w *world, args ...string) (code int, all []string) {
+func (p person) run(t *testing.T, w *world, args ...string) (code int, all []string) {
 	t.Helper()
 	env := cli.Env{
-		Stdin: p.program, Stdout: p.program, Stderr: p.program, Version: "1.2.3", Local: w.local,
+		Stdin: p.Program, Stdout: p.Program, Stderr: p.Program, Version: "1.2.3", Local: w.local,
 		Getenv: func(name string) string { return w.env[name] },
 	}
 	err := cli.Main(w.ctx, nil, env, args)
@@ -96,17 +56,17 @@ func (p *person) run(t *testing.T, w *world, args ...string) (code int, all []st
 	if err != nil && (!errors.As(err, &exit) || exit.Err != nil) {
 		t.Errorf("%v", err)
 	}
-	_, _ = p.program.WriteString("the end\n")
+	_, _ = p.Program.WriteString("the end\n")
 	p.sees(t, "the end", func(screen []string) bool { return len(screen) > 0 && screen[len(screen)-1] == "the end" })
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if wrong := p.screen.Wrong(); len(wrong) > 0 {
-		t.Errorf("the terminal got %q", wrong)
-	}
-	if !p.screen.Wraps() {
-		t.Error("lines of who comes next do not wrap")
-	}
-	all = p.screen.All()
+	p.With(func(e *emulator.Emulator) {
+		if wrong := e.Wrong(); len(wrong) > 0 {
+			t.Errorf("the terminal got %q", wrong)
+		}
+		if !e.Wraps() {
+			t.Error("lines of who comes next do not wrap")
+		}
+		all = e.All()
+	})
 	return program.Code(err), all[:len(all)-1]
 }
 

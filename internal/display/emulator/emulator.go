@@ -2,7 +2,7 @@
 // understands what our own programs may send and nothing else: text, line ends, tabs, colours, moves up, erasing below, and
 // whether lines wrap. Anything else is taken down as wrong, so that a test fails where something passes that should not.
 //
-// It starts no goroutine; an Emulator has one user at a time.
+// An Emulator has one user at a time and starts no goroutine; a Seat, a terminal of the kernel with somebody before it, owns one.
 package emulator
 
 import (

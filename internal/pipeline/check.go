@@ -355,6 +355,9 @@ func checkKept(r *reader, j *Job) {
 	}
 }
 
+// byTimes are folders of tools that compare times.
+var byTimes = map[string]bool{"target": true, "build": true, "_build": true, "obj": true, "cmake-build-debug": true, "cmake-build-release": true}
+
 func checkCaches(r *reader, s *scope, j *Job) {
 	paths := map[string]bool{}
 	for i := range j.Caches {
@@ -368,9 +371,9 @@ func checkCaches(r *reader, s *scope, j *Job) {
 			at, ok := workPath(p.Value)
 			switch {
 			case !ok:
-				r.wrong(CodeValue, p.At, "write it as in ~/.cache/go-build, or relative to the source", "%q is no folder below ~ or the source", clip(p.Value))
-			case !strings.HasPrefix(at, "home/") && !j.Source.None:
-				r.wrong(CodeAdvice, p.At, "name a folder below ~", "a cache below the source is not kept yet, and the job runs without it")
+				r.wrong(CodeValue, p.At, "name one folder, as in ~/.cache/go-build, or relative to the source", "%q is no folder below ~ or the source", clip(p.Value))
+			case byTimes[strings.TrimPrefix(at, forge.SourceDir+"/")]:
+				r.wrong(CodeAdvice, p.At, "cache what goes by contents, as below ~", "a build in %q goes by file times, mostly, which are the same for all files of a source and of a cache: it may take old products for new ones", clip(p.Value))
 			case paths[at]:
 				r.wrong(CodeDuplicate, p.At, "keep one of them", "two caches have the folder %q", clip(p.Value))
 			}

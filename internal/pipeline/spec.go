@@ -47,8 +47,15 @@ func below(dir, p string) (string, bool) {
 	return path.Join(dir, clean), true
 }
 
-// workPath is where a path of a cache lies in the work folder: below ~ or below the source.
+// workPath is where a path of a cache lies in the work folder: below ~ or below the source. It is a folder, which is also written as
+// all that is in it; no other patterns name one.
 func workPath(p string) (string, bool) {
+	for _, all := range []string{"/**/*", "/**", "/*", "/"} {
+		p = strings.TrimSuffix(p, all)
+	}
+	if p == "~" || strings.ContainsAny(p, "*?[]{}") {
+		return "", false
+	}
 	home, ok := strings.CutPrefix(p, "~/")
 	if !ok {
 		at, ok := below(forge.SourceDir, p)

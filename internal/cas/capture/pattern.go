@@ -181,6 +181,29 @@ func (at position) done() bool {
 	return at.at == len(at.way.names) || at.at == len(at.way.names)-1 && at.way.names[at.at] == anyDepth
 }
 
+// Takes reports whether a file at a path below the base is taken, as capturing would.
+func (p *Patterns) Takes(path string) bool {
+	takes, _ := p.follow(path)
+	return takes
+}
+
+// follow follows a path of a file through the patterns, as a walk does. It also says whether a walk enters each folder of it.
+func (p *Patterns) follow(path string) (takes, reached bool) {
+	w := &walk{patterns: p, found: make([]bool, len(p.rules))}
+	for i := range w.found {
+		w.found[i] = true // so that nothing is followed for the sake of warnings alone
+	}
+	v, from, reached := p.base, p.start, true
+	names := strings.Split(path, "/")
+	for i, name := range names {
+		folder := i < len(names)-1
+		decides, into := enter(from, name, folder, func(rule int) bool { return w.matters(v, rule) }, func(int) {})
+		v, from = max(v, decides), into
+		reached = reached && (!folder || w.takes(v) || w.mayTake(v, into))
+	}
+	return w.takes(v), reached
+}
+
 // add adds a position to those of a folder, each once.
 func add(all []position, at position) []position {
 	if slices.Contains(all, at) {

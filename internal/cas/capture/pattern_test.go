@@ -45,12 +45,12 @@ func TestTheLastPatternThatMatchesDecides(t *testing.T) {
 	} {
 		p := compile(t, strings.Fields(c.patterns)...)
 		for _, path := range strings.Fields(c.taken) {
-			if takes, reached := p.Takes(path); !takes || !reached {
+			if takes, reached := p.Follow(path); !takes || !reached {
 				t.Errorf("%s: %s is not taken (%v, reached %v)", c.patterns, path, takes, reached)
 			}
 		}
 		for _, path := range strings.Fields(c.left) {
-			if takes, _ := p.Takes(path); takes {
+			if takes, _ := p.Follow(path); takes {
 				t.Errorf("%s: %s is taken", c.patterns, path)
 			}
 		}
@@ -66,7 +66,7 @@ func TestAFolderThatNoPatternReachesIsNotEntered(t *testing.T) {
 		"a/** !a/b a/b/c/d a/b/*x": "a/b/d/e",
 	} {
 		for path := range strings.FieldsSeq(paths) {
-			if _, reached := compile(t, strings.Fields(patterns)...).Takes(path); reached {
+			if _, reached := compile(t, strings.Fields(patterns)...).Follow(path); reached {
 				t.Errorf("%s: the folder of %s is entered", patterns, path)
 			}
 		}
@@ -125,7 +125,7 @@ func FuzzPatterns(f *testing.F) {
 				want = !strings.HasPrefix(pattern, "!")
 			}
 		}
-		takes, reached := p.Takes(path)
+		takes, reached := p.Follow(path)
 		if takes != want || want && !reached {
 			t.Errorf("%q, %q of %q: %v, reached %v; want %v", one, two, path, takes, reached, want)
 		}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/forgeyard/forgeyard/internal/cas"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
-// A cache is carried out with what there is already: one that is found is an input of the job, what the job makes of it an
-// output that fails nobody. An agent knows nothing of caches, and a job that is tried again starts from the same.
+// A cache is carried out with what there is already: one that is found is an input of the job, or a part of its source, and what
+// the job makes of it an output that fails nobody. An agent knows nothing of caches, and a job that is tried again starts from the
+// same.
 
 // cacheOutput names the output that fills one path of one cache.
 func cacheOutput(cache, path int) string {
@@ -25,11 +27,12 @@ func (c *Control) fill(ctx context.Context, project forge.ProjectName, trust for
 	for i := range caches {
 		found := c.findCache(ctx, project, trust, &caches[i])
 		for k, path := range caches[i].Paths {
-			if overlaps(spec.Inputs, path) {
-				continue
+			var kept forge.TreeRef
+			if k < len(found.Trees) {
+				kept = found.Trees[k]
 			}
-			if k < len(found.Trees) && found.Trees[k] != (forge.TreeRef{}) {
-				spec.Inputs = append(spec.Inputs, forge.Input{Mount: path, Tree: found.Trees[k], Mode: forge.InputCopyOnWrite})
+			if !c.putCache(ctx, project, spec, path, kept) {
+				continue
 			}
 			if found.Key == caches[i].Key || caches[i].ReadOnly {
 				continue // what a key stands for never changes
@@ -41,14 +44,40 @@ func (c *Control) fill(ctx context.Context, project forge.ProjectName, trust for
 	}
 }
 
-// overlaps reports whether an input is mounted at a path, above it or below it.
-func overlaps(inputs []forge.Input, path string) bool {
-	for _, in := range inputs {
-		if in.Mount == path || strings.HasPrefix(path, in.Mount+"/") || strings.HasPrefix(in.Mount, path+"/") {
-			return true
+// putCache puts the folder of a cache, of which nothing may be known yet, to its place in a job: as an input of its own, or within the
+// source. It reports whether what the job leaves there is that folder, and not also something else.
+func (c *Control) putCache(ctx context.Context, project forge.ProjectName, spec *forge.JobSpec, path string, kept forge.TreeRef) bool {
+	for i := range spec.Inputs {
+		in := &spec.Inputs[i]
+		below, within := strings.CutPrefix(path, in.Mount+"/")
+		switch {
+		case within && in.Mount == forge.SourceDir:
+			return c.graft(ctx, project, in, below, kept)
+		case within, in.Mount == path, strings.HasPrefix(in.Mount, path+"/"):
+			return false
 		}
 	}
-	return false
+	if kept != (forge.TreeRef{}) {
+		spec.Inputs = append(spec.Inputs, forge.Input{Mount: path, Tree: kept, Mode: forge.InputCopyOnWrite})
+	}
+	return true
+}
+
+// graft makes a cache a part of the source that the job starts from. A folder that the source itself has is never one of a cache:
+// the job would find other files there than those that belong to its commit.
+func (c *Control) graft(ctx context.Context, project forge.ProjectName, source *forge.Input, path string, kept forge.TreeRef) bool {
+	s := c.stored(project)
+	if kept == (forge.TreeRef{}) {
+		free, err := cas.Free(ctx, s, source.Tree, path)
+		return free && err == nil // what is wrong with the source is told by the job
+	}
+	joined, err := cas.Graft(ctx, s, source.Tree, path, kept)
+	if err != nil {
+		c.log.Warn("a cache cannot be put into the source", "project", project, "path", path, "err", err)
+		return false
+	}
+	source.Tree = joined
+	return true
 }
 
 // findCache finds a cache whose trees are all there; none has an empty key.

@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/forgeyard/forgeyard/internal/cas"
+	"github.com/forgeyard/forgeyard/internal/cas/capture"
 	"github.com/forgeyard/forgeyard/internal/cas/tree"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/digest"
@@ -145,19 +144,24 @@ func laneFits(lane string) error {
 	return nil
 }
 
-// hashes gives for each list of patterns the hash of the files of a tree that they match, with their paths.
+// hashes gives for each list of patterns the hash of the files of a tree that they take, with their paths, by the rules of artifacts.
 func (c *Control) hashes(ctx context.Context, project forge.ProjectName, source *forge.TreeRef, lists [][]string) (map[string]string, error) {
 	if len(lists) == 0 {
 		return nil, nil
 	}
 	hashers := make([]*digest.Hash, len(lists))
+	taken := make([]*capture.Patterns, len(lists))
 	for i := range hashers {
 		hashers[i] = digest.NewHash()
+		var err error
+		if taken[i], err = capture.Compile(forge.Output{Name: "hashFiles", Base: forge.SourceDir, Patterns: lists[i]}); err != nil {
+			return nil, forge.Problems{{Path: "hashFiles", What: err.Error()}}
+		}
 	}
 	if source != nil {
 		err := cas.Walk(ctx, c.stored(project), *source, func(path string, e tree.Entry) error {
-			for i, patterns := range lists {
-				if e.Kind == tree.File && matchesAny(patterns, path) {
+			for i := range lists {
+				if e.Kind == tree.File && taken[i].Takes(path) {
 					fmt.Fprintf(hashers[i], "%s\x00%v\n", path, e.Ref)
 				}
 			}
@@ -173,15 +177,6 @@ func (c *Control) hashes(ctx context.Context, project forge.ProjectName, source 
 		out[strings.Join(patterns, "\n")] = strings.TrimPrefix(sum, "b3:")[:32]
 	}
 	return out, nil
-}
-
-func matchesAny(patterns []string, path string) bool {
-	for _, p := range patterns {
-		if ok, err := doublestar.Match(p, path); ok && err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // plans remembers what the latest runs were planned from.

@@ -76,7 +76,7 @@ func TestExitCodesAndSignalsAreSeparateFields(t *testing.T) {
 	}
 }
 
-// Case B10: the time-out is enforced, and the limit is told.
+// Cases B10 and B36: the time-out of a job that hangs and says nothing is enforced, however well its lease is renewed, and the limit is told.
 func TestARunThatTakesTooLongTimesOut(t *testing.T) {
 	s := newStory(t)
 	s.agent("one", 1, "")

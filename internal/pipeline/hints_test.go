@@ -12,7 +12,7 @@ func TestMistakesOfBeginnersAreToldWithWhatToWrite(t *testing.T) {
 		"version: 1\nstages: [a]\njobs: {a: {steps: [x]}}\n":                                      {"2:1 there are no stages"},
 		"version: 1\njobs:\n  a:\n    continue-on-error: true\n    steps: [x]\n":                  {"4:5 allow_failure: true"},
 		"version: 1\njobs:\n  a:\n    steps: [x]\n   needs: b\n":                                  {"5:4 column of its neighbours"},
-		"version: 1\njobs:\n  a:\n    steps: [x\n":                             {"5:1 a ] or a comma that is missing"},
+		"version: 1\njobs:\n  a:\n    steps: [x\n":                                                {"5:1 a ] or a comma that is missing"},
 		"  version: 1\njobs: {a: {steps: [x]}}\n":                                                 {"2:1 without spaces in front"},
 		"version: 1\njobs: {a: {<<: *base, steps: [x]}}\n":                                        {"2:16 write it before"},
 		"version: 1\njobs: {a: {steps: [x]}}\n\x00":                                               {"0:0 save the file as plain text"},

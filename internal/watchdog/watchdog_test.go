@@ -176,3 +176,20 @@ func TestADogWakesForItsNextActionAndThenNeverAgain(t *testing.T) {
 		t.Errorf("wakes at %v after the kill", d.Wake())
 	}
 }
+
+// Case T61: deadlines are on a clock that counts the sleep of a machine. Whoever wakes after its deadline starts nothing, and the first thing
+// that it is told is the kill, whatever renewal comes then.
+func TestTheFirstThingAfterASleepOfAnHourIsTheKill(t *testing.T) {
+	d := dog()
+	woke := d.Deadline().Add(time.Hour)
+	if d.MayStart(woke) {
+		t.Error("a workload may start after its deadline")
+	}
+	if got := d.Step(woke); got != watchdog.Hard {
+		t.Errorf("action %d, want the kill", got)
+	}
+	d.Move(woke.Add(time.Minute))
+	if d.MayStart(woke) {
+		t.Error("a renewal that came too late lets a workload start")
+	}
+}

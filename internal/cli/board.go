@@ -271,6 +271,16 @@ func (b *board) hint(text string) {
 	b.f.redraw()
 }
 
+// runs reports whether a job runs now.
+func (b *board) runs() bool {
+	for _, j := range b.jobs {
+		if j.State == "Active" {
+			return true
+		}
+	}
+	return false
+}
+
 // jobTitle is a job with its leg, as lines name it.
 func jobTitle(j *api.Job) string {
 	name := j.Key
@@ -306,8 +316,8 @@ func (b *board) tellWhy(ctx context.Context) {
 		}
 		summary := console.Cell(why.Summary)
 		b.update(id, func(v *display.Job) { v.Why = summary })
-		if summary == b.f.why {
-			continue
+		if summary == b.f.why || b.f.screen != nil && b.runs() {
+			continue // where jobs are drawn and others run, it stands beside its job
 		}
 		b.f.why = summary
 		text := "waiting: " + summary

@@ -363,3 +363,36 @@ func TestJSONOnATerminalIsOneEventALine(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// The answer of the daemon waits for the person to have seen how far the capture is.
+func TestACaptureThatTakesLongShowsHowFarItIs(t *testing.T) {
+	f := newFake(t)
+	l := f.legRun("a")
+	w, p := pipelineWorld(t, f), sit(t, 90, 12)
+	if err := os.WriteFile("data", make([]byte, 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan struct{})
+	f.on("POST /cas:missing", func(*http.Request) any {
+		<-seen
+		yes := true
+		return &api.MissingAnswer{Complete: &yes}
+	})
+	l.over("Succeeded", 0)
+	done := make(chan struct{})
+	var all []string
+	go func() {
+		defer close(done)
+		_, all = p.run(t, w, "run")
+	}()
+	p.sees(t, "how far the capture is", func(screen []string) bool {
+		return len(screen) > 0 && strings.HasPrefix(screen[len(screen)-1], "source: 2 files, 3.0 MiB read, 0 new files of 0 B sent (")
+	})
+	close(seen)
+	<-done
+	for _, line := range all {
+		if strings.HasPrefix(line, "source:") {
+			t.Errorf("it stays: %q", line)
+		}
+	}
+}

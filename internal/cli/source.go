@@ -90,7 +90,9 @@ func (a *app) bring(ctx context.Context, client *api.Client, request *api.RunReq
 		}
 	}
 	objects := client.Objects(forge.ProjectName(request.Project))
-	options := snapshot.Options{Dir: dir, Index: a.sourceIndex(dir), Git: s.git}
+	progress, done := a.progress()
+	options := snapshot.Options{Dir: dir, Index: a.sourceIndex(dir), Git: s.git, Progress: progress}
+	defer done()
 	taken, err := snapshot.Take(ctx, options, objects)
 	if errors.Is(err, git.ErrNone) || errors.Is(err, git.ErrNoCommit) {
 		options.Git = false // there is nothing that could come along

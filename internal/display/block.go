@@ -81,6 +81,14 @@ func (s Style) Block(r *Run, width, height int, now time.Time) []string {
 	return append(lines, s.sum(r, width, now))
 }
 
+// Line draws a single line as a block, no wider than the terminal; none where that is too narrow.
+func (s Style) Line(text string, width int) []string {
+	if width -= margin; width < 10 {
+		return nil
+	}
+	return []string{s.cut(text, width)}
+}
+
 // choose returns which jobs have room in so many lines, in their order, and which have not. One line is left to say so.
 func choose(jobs []Job, room int) (shown, rest []int) {
 	if len(jobs) <= room {

@@ -26,7 +26,7 @@ func (t *taking) deliver(ctx context.Context, root forge.TreeRef) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(t.send(ctx, &worktree{root: t.root, look: look, index: t.index}, files, folders), look.close())
+	return errors.Join(t.send(ctx, &worktree{root: t.root, look: look, index: t.index, progress: t.options.Progress}, files, folders), look.close())
 }
 
 // send gives the sink what it lacks of these objects, in their order.
@@ -83,9 +83,10 @@ func (x *index) refs() (files, folders []digest.Ref) {
 
 // worktree gives objects out of the folder on disk. It notes which files were not the object that they had been.
 type worktree struct {
-	root  *os.Root
-	look  *looker
-	index *index
+	root     *os.Root
+	look     *looker
+	index    *index
+	progress *Progress
 
 	files    map[digest.Ref]string // to a path
 	folders  map[digest.Ref]int    // to its place in the index
@@ -137,6 +138,7 @@ func (w *worktree) Open(_ context.Context, ref digest.Ref) (io.ReadCloser, error
 	if s, err := f.stamp(); err != nil || !s.is(typeFile) {
 		return nil, errors.Join(w.failed(at, errors.Join(err, os.ErrNotExist)), f.Close())
 	}
+	w.progress.Sent.Add(1)
 	return &fileReader{file: f, left: ref.Bytes, ref: ref, from: w, path: at}, nil
 }
 
@@ -193,6 +195,7 @@ func (r *plainFile) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := r.file.Read(p[:min(uint64(len(p)), r.left)])
+	r.from.progress.Bytes.Add(uint64(n)) //nolint:gosec // a count
 	if r.left -= uint64(n); err == nil && r.left == 0 {
 		err = io.EOF
 	}

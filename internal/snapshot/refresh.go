@@ -133,6 +133,7 @@ func (w *worker) folder(ctx context.Context, f *folder) error {
 	}
 	for i := range f.entries {
 		e := &f.entries[i]
+		w.options.Progress.Looked.Add(1)
 		at := e.name
 		if f.path != "" {
 			at = f.path + "/" + e.name
@@ -275,6 +276,7 @@ func (w *worker) hash(ctx context.Context, at string, s stamp) (digest.Ref, bool
 		}
 		n, err := f.Read(w.buffer[:min(left, readBuffer)])
 		_, _ = w.sum.Write(w.buffer[:n])
+		w.options.Progress.Read.Add(uint64(n)) //nolint:gosec // a count
 		left -= int64(n)
 		if err == io.EOF {
 			return digest.Ref{}, false, nil

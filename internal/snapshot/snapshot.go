@@ -37,6 +37,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
@@ -61,6 +62,8 @@ type Options struct {
 	Git      bool        // also the repository of what is checked out
 	MaxFiles uint64      // files and links; DefaultMaxFiles if zero
 	MaxBytes forge.Bytes // of all files, and of those of the repository; DefaultMaxBytes if zero
+	// Progress counts while it is captured; nil counts nothing.
+	Progress *Progress
 }
 
 // Snapshot is a source as it was captured.
@@ -84,6 +87,14 @@ type Facts struct {
 // that follows. Take then asks nothing about single objects.
 type TreeHolder interface {
 	HasTree(ctx context.Context, root forge.TreeRef) (bool, error)
+}
+
+// Progress is how far a capture is. What is captured again, because it changed meanwhile, counts again.
+type Progress struct {
+	Looked atomic.Uint64 // files, links and others whose stamps were looked at
+	Read   atomic.Uint64 // bytes of files that were read because they are new or changed
+	Sent   atomic.Uint64 // files whose contents the sink lacked and got, or is getting
+	Bytes  atomic.Uint64 // of those, as far as they were read for it
 }
 
 // Take captures a source into sink. When it returns nil, sink had all of it at some moment during the call.
@@ -132,6 +143,9 @@ func open(ctx context.Context, o Options, sink cas.Sink) (*taking, error) {
 	}
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.Progress == nil {
+		o.Progress = &Progress{}
 	}
 	t := &taking{options: o, sink: sink}
 	if err := t.find(ctx); err != nil {

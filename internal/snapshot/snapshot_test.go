@@ -88,6 +88,20 @@ func TestAPlainFolderIsAllThatIsInIt(t *testing.T) {
 	}
 }
 
+func TestACaptureCountsWhatItDoes(t *testing.T) {
+	t.Parallel()
+	dir, m := folder(t, "mkdir a; printf 12345 > a/1; printf 12345 > a/same; printf 123 > b; ln -s b link; touch -d '1 hour ago' a/* b a ."), newMemory()
+	var first, second snapshot.Progress
+	take(t, snapshot.Options{Dir: dir, Progress: &first}, m)
+	if l, r, s, b := first.Looked.Load(), first.Read.Load(), first.Sent.Load(), first.Bytes.Load(); l != 4 || r != 13 || s != 2 || b != 8 {
+		t.Errorf("looked at %d, read %d, sent %d of %d", l, r, s, b)
+	}
+	take(t, snapshot.Options{Dir: dir, Progress: &second}, m)
+	if s, b := second.Sent.Load(), second.Bytes.Load(); s != 0 || b != 0 {
+		t.Errorf("sent %d of %d again", s, b)
+	}
+}
+
 func TestSubmodulesAreFiles(t *testing.T) {
 	t.Parallel()
 	inner := folder(t, "git init -q .; printf i > inner; git add .; git commit -qm i")

@@ -39,8 +39,12 @@ func (a *app) doctor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
 	r := doctor.Examine(ctx, doctor.Options{
-		Folder: data, Path: a.env.Getenv("PATH"), Home: a.env.Getenv("HOME"), Date: date, Child: []string{"doctor", doctorChild},
+		Folder: data, Path: a.env.Getenv("PATH"), Home: a.home(), Toolchains: s.Toolchains, Date: date, Child: []string{"doctor", doctorChild},
 	})
 	if err := a.print().Show(r, r.Table); err != nil {
 		return err

@@ -97,6 +97,7 @@ func (f *follower) toTheEnd(ctx, serving context.Context) error {
 	_ = closeScreen() // likewise
 	f.report(run)
 	f.result(run)
+	f.tellHidden(follow, run)
 	return f.app.exit(run)
 }
 

@@ -223,6 +223,9 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 	if err := o.local.into(&local); err != nil {
 		return err
 	}
+	if err := a.allow(&local); err != nil {
+		return err
+	}
 	local.AllowUnsandboxed = local.AllowUnsandboxed || o.sandbox == forge.SandboxProcess.String()
 	local.Unconfined = func(why error) {
 		if o.sandbox == "" {
@@ -242,6 +245,7 @@ func (a *app) submitTo(ctx, serving context.Context, endpoint string, request *a
 	if err != nil {
 		return err
 	}
+	a.here = true
 	if others {
 		if err := a.fit(ctx, client, request, &o); err != nil {
 			return err

@@ -42,6 +42,9 @@ type LocalOptions struct {
 	Listen   string // of the HTTP API; empty: only the socket in Data
 	Log      *slog.Logger
 	ReadOnly []string // files and folders of this machine that jobs may read besides the system's, absolute
+	// Toolchains are folders that jobs may read, too, whose programs come first in their PATH; Env is for each step (D12).
+	Toolchains []string
+	Env        []forge.EnvVar
 	// AllowUnsandboxed goes on where jobs cannot be confined on this machine. Without it Run returns a *NoSandbox there, and
 	// does not call use.
 	AllowUnsandboxed bool

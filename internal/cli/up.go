@@ -58,6 +58,9 @@ func (a *app) up(ctx context.Context, listen string, log *slog.Logger, flags *lo
 	if err := flags.into(&local); err != nil {
 		return err
 	}
+	if err := a.allow(&local); err != nil {
+		return err
+	}
 	local.Unconfined = func(why error) {
 		a.note("jobs run unconfined here, as plain processes of your user: %v", why)
 	}
@@ -83,6 +86,7 @@ type versionInfo struct {
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the version of this program, and of the daemon if one is named", Args: cobra.NoArgs,
+		Example: "  forgeyard version",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := versionInfo{Version: a.env.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 			client, err := a.connect()

@@ -33,7 +33,7 @@ func toolchains(path, home string, allowed []string) []Finding {
 			continue
 		}
 		if found := toolsIn(dir); len(found) > 0 {
-			all = append(all, toolchainOf(dir, found, allowed))
+			all = append(all, toolchainOf(dir, home, found, allowed))
 		}
 	}
 	if len(all) == 0 {
@@ -43,17 +43,14 @@ func toolchains(path, home string, allowed []string) []Finding {
 }
 
 // toolchainOf judges one folder of PATH.
-func toolchainOf(dir string, found, allowed []string) Finding {
-	folder := dir
-	if filepath.Base(dir) == "bin" {
-		folder = filepath.Dir(dir)
-	}
+func toolchainOf(dir, home string, found, allowed []string) Finding {
+	folder := Toolchain(dir, home)
 	check, names := "toolchain "+folder, strings.Join(found, ", ")
 	if slices.ContainsFunc(allowed, func(a string) bool { return below(folder, a) || filepath.Clean(a) == folder }) {
 		return ok(check, names)
 	}
 	return weak(check, names+": a confined job does not see what is below the home folder",
-		fmt.Sprintf("forgeyard run --read-only %s …, or in an agent's settings sandbox.toolchains: [%q]", folder, folder))
+		fmt.Sprintf("forgeyard toolchain allow %s; in an agent's settings sandbox.toolchains: [%q]", folder, folder))
 }
 
 // toolsIn lists the tools in a folder, the first few by name.
@@ -70,10 +67,4 @@ func toolsIn(dir string) []string {
 		found = append(found, tool)
 	}
 	return found
-}
-
-// below says whether a path is below a folder.
-func below(path, folder string) bool {
-	relative, err := filepath.Rel(folder, path)
-	return err == nil && relative != "." && filepath.IsLocal(relative)
 }

@@ -191,8 +191,8 @@ func (y Yard) agentOptions(o cli.LocalOptions, endpoint string) agent.Options {
 	return agent.Options{
 		State: filepath.Join(o.Data, "agent"), Endpoints: []string{endpoint}, Slots: max(2, runtime.NumCPU()), Version: y.Version,
 		Policy: forge.LocalPolicy{AllowHostNetwork: true, AllowUnconfined: true},
-		Path:   y.path(), Env: y.passed(), Log: o.Log.With(telemetry.KeyComponent, "agent"),
-		Sandbox: agent.Sandbox{Need: !o.AllowUnsandboxed, ReadOnly: o.ReadOnly, Hide: []string{o.Data}, Pool: 1},
+		Path:   y.path(), Env: o.Env, Log: o.Log.With(telemetry.KeyComponent, "agent"),
+		Sandbox: agent.Sandbox{Need: !o.AllowUnsandboxed, ReadOnly: o.ReadOnly, Toolchains: o.Toolchains, Hide: []string{o.Data}, Pool: 1},
 	}
 }
 
@@ -205,20 +205,6 @@ func (y Yard) path() []string {
 		}
 	}
 	return dirs
-}
-
-// passed are the variables of this user's environment that jobs get (D12).
-func (y Yard) passed() []forge.EnvVar {
-	var env []forge.EnvVar
-	for _, name := range []string{
-		"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE",
-		"GOPROXY", "GOFLAGS", "GOSUMDB", "npm_config_registry", "PIP_INDEX_URL",
-	} {
-		if value := y.Getenv(name); value != "" {
-			env = append(env, forge.EnvVar{Name: name, Value: value})
-		}
-	}
-	return env
 }
 
 // enrol makes the agent a runner of the daemon, the first time.

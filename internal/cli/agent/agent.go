@@ -156,7 +156,7 @@ func (a *app) options(log *slog.Logger) agent.Options {
 		State: s.DataDir, ServerName: s.ControlPlane.ServerName, Slots: s.MaxParallelJobs, Labels: s.Labels,
 		Keep:    objects.Limits{MaxBytes: s.Cache.MaxBytes, MinFree: s.Cache.MinFree, MaxAge: s.Cache.MaxAge},
 		Reserve: forge.Resources{CPU: s.Reserve.CPU, Memory: s.Reserve.Memory, Disk: s.Reserve.Disk},
-		Policy:  s.Policy.Local(),
+		Policy:  s.Policy.Local(), Env: passed(s.Environment.Pass),
 		Sandbox: agent.Sandbox{
 			Need: !s.Policy.AllowUnconfined, ReadOnly: s.Sandbox.ReadOnly, Toolchains: s.Sandbox.Toolchains,
 			Pool: s.Sandbox.Pool, UIDBase: s.Sandbox.UIDBase, Rootless: s.Sandbox.Rootless, DiskImages: s.Sandbox.DiskImages,
@@ -174,6 +174,16 @@ func (a *app) options(log *slog.Logger) agent.Options {
 		o.Endpoints = a.noted
 	}
 	return o
+}
+
+// passed are the variables of the agent's own environment that every job gets (D12).
+func passed(names []string) (env []forge.EnvVar) {
+	for _, name := range names {
+		if value := os.Getenv(name); value != "" {
+			env = append(env, forge.EnvVar{Name: name, Value: value})
+		}
+	}
+	return env
 }
 
 func (a *app) runCommand() *cobra.Command {

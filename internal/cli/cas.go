@@ -19,6 +19,7 @@ func (a *app) casCommand() *cobra.Command {
 func (a *app) casStat() *cobra.Command {
 	return &cobra.Command{
 		Use: "stat", Short: "Show what the store has, and how much room is left", Args: cobra.NoArgs,
+		Example: "  forgeyard cas stat\n  forgeyard cas stat -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -60,6 +61,7 @@ func (a *app) casVerify() *cobra.Command {
 	var shallow bool
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Read every object again; what is damaged is set aside", Args: cobra.NoArgs,
+		Example: "  forgeyard cas verify",
 		Long: `Read every object of the store again. What is damaged is set aside: it is missing from then on, and
 whoever has it can send it again. The exit code is 1 where something was wrong.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -109,6 +109,7 @@ func (a *app) keepToken(name string) (string, error) {
 func (a *app) contextUse() *cobra.Command {
 	return &cobra.Command{
 		Use: "use NAME", Short: "Use a saved server from now on", Args: cobra.ExactArgs(1),
+		Example: "  forgeyard context use work",
 		RunE: func(_ *cobra.Command, args []string) error {
 			saved, err := a.contexts()
 			if err != nil {
@@ -126,6 +127,7 @@ func (a *app) contextUse() *cobra.Command {
 func (a *app) contextList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List the saved servers", Args: cobra.NoArgs,
+		Example: "  forgeyard context list",
 		RunE: func(*cobra.Command, []string) error {
 			saved, err := a.contexts()
 			if err != nil {
@@ -148,6 +150,7 @@ func (a *app) contextList() *cobra.Command {
 func (a *app) contextRemove() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME", Short: "Forget a saved server", Args: cobra.ExactArgs(1),
+		Example: "  forgeyard context rm work",
 		RunE: func(_ *cobra.Command, args []string) error {
 			saved, err := a.contexts()
 			if err != nil {

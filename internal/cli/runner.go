@@ -31,6 +31,7 @@ func (a *app) runnerList() *cobra.Command {
 	var page api.Page
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List runners by name", Args: cobra.NoArgs,
+		Example: "  forgeyard runner list\n  forgeyard runner list -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -63,6 +64,7 @@ func rejected(r *api.Reject) string {
 func (a *app) runnerShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show RUNNER", Short: "Show a runner, by name or id", Args: cobra.ExactArgs(1),
+		Example: "  forgeyard runner show build-1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -149,6 +151,7 @@ func round(s api.Size) string {
 func (a *app) runnerWhy() *cobra.Command {
 	return &cobra.Command{
 		Use: "why RUNNER", Short: "Say why a runner gets no more jobs", Args: cobra.ExactArgs(1),
+		Example: "  forgeyard runner why build-1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -308,6 +311,7 @@ func agentsAt(ctx context.Context, client *api.Client) string {
 func (a *app) runnerVerb(verb api.RunnerVerb, short, done string) *cobra.Command {
 	return &cobra.Command{
 		Use: string(verb) + " RUNNER", Short: short, Args: cobra.ExactArgs(1),
+		Example: "  forgeyard runner " + string(verb) + " build-1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -331,6 +335,7 @@ func (a *app) runnerVerb(verb api.RunnerVerb, short, done string) *cobra.Command
 func (a *app) runnerDelete() *cobra.Command {
 	return &cobra.Command{
 		Use: "delete RUNNER", Short: "Remove a runner that holds no job", Args: cobra.ExactArgs(1),
+		Example: "  forgeyard runner disable build-1\n  forgeyard runner delete build-1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {

@@ -119,6 +119,7 @@ func (a *app) secretList(project *string) *cobra.Command {
 	var page api.Page
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List secrets by name, without their values", Args: cobra.NoArgs,
+		Example: "  forgeyard secret list\n  forgeyard secret list --project web -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -148,7 +149,8 @@ func (a *app) secretList(project *string) *cobra.Command {
 func (a *app) secretRemove(project *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME[@VERSION]", Aliases: []string{"remove", "delete"}, Short: "Remove a secret, or one version of it", Args: cobra.ExactArgs(1),
-		Long: "Remove a secret with all of its versions, or one version. A job that names it fails from then on; one that has it\nalready keeps it.",
+		Example: "  forgeyard secret rm codecov/token\n  forgeyard secret rm codecov/token@1",
+		Long:    "Remove a secret with all of its versions, or one version. A job that names it fails from then on; one that has it\nalready keeps it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := forge.ParseSecretRef(args[0])
 			if err != nil {

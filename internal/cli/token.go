@@ -124,7 +124,8 @@ func (a *app) tokenList() *cobra.Command {
 	var page api.Page
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List tokens, newest first, without their texts", Args: cobra.NoArgs,
-		Long: "List tokens, newest first, without their texts. Those that have expired or were revoked stay for 90 days.",
+		Example: "  forgeyard token list",
+		Long:    "List tokens, newest first, without their texts. Those that have expired or were revoked stay for 90 days.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -154,7 +155,8 @@ func (a *app) tokenList() *cobra.Command {
 func (a *app) tokenRemove() *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME|ID", Aliases: []string{"remove", "delete", "revoke"}, Short: "Revoke a token: what is under way with it ends", Args: cobra.ExactArgs(1),
-		Long: "Revoke a token for good. Whoever shows it is refused from now on, and logs and runs that are followed with it break\noff. Runs that were submitted with it go on; to end them: forgeyard runs cancel.",
+		Example: "  forgeyard token rm wall",
+		Long:    "Revoke a token for good. Whoever shows it is refused from now on, and logs and runs that are followed with it break\noff. Runs that were submitted with it go on; to end them: forgeyard runs cancel.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -175,6 +177,7 @@ func (a *app) tokenRemove() *cobra.Command {
 func (a *app) tokenWhoAmI() *cobra.Command {
 	return &cobra.Command{
 		Use: "whoami", Short: "Say whom the daemon takes you for, and with which role", Args: cobra.NoArgs,
+		Example: "  forgeyard token whoami",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.ask()
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 func (a *app) transportCommand() *cobra.Command {
 	status := &cobra.Command{
 		Use: "status", Short: "Show where the daemon listens for agents, and its fingerprint", Args: cobra.NoArgs,
+		Example: "  forgeyard transport status",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -36,6 +37,7 @@ func (a *app) transportCommand() *cobra.Command {
 	}
 	protocols := &cobra.Command{
 		Use: "protocols", Short: "Show which versions of the agent protocol the daemon speaks", Args: cobra.NoArgs,
+		Example: "  forgeyard transport protocols",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -58,6 +60,7 @@ func (a *app) transportCommand() *cobra.Command {
 func (a *app) sessions() *cobra.Command {
 	return &cobra.Command{
 		Use: "sessions", Short: "List the connections of agents", Args: cobra.NoArgs,
+		Example: "  forgeyard transport sessions",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.ask()
 			if err != nil {
@@ -87,7 +90,8 @@ type finding struct {
 func (a *app) transportDoctor() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Short: "Check the way to the daemon, the daemon, and its agents", Args: cobra.NoArgs,
-		Long: "Check the way to the daemon, the daemon, and its agents. Ends with 3 if something is wrong, 4 if it is the token.\nFor an agent that does not come, see \"forgeyard-agent doctor\" on its machine.",
+		Example: "  forgeyard transport doctor",
+		Long:    "Check the way to the daemon, the daemon, and its agents. Ends with 3 if something is wrong, 4 if it is the token.\nFor an agent that does not come, see \"forgeyard-agent doctor\" on its machine.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := a.ask()
 			if err != nil {

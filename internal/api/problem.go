@@ -2,6 +2,8 @@ package api
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -45,6 +47,9 @@ var statuses = map[Code]int{
 	CodeInvalid: 422, CodeNotYet: 422, CodeDigest: 422, CodeNotFile: 422, CodeInternal: 500, CodeDamaged: 500,
 	CodeUnavailable: 503, CodeUnknownOutcome: 503, CodeNoRoom: 507,
 }
+
+// Codes lists the codes that a daemon sends.
+func Codes() []Code { return slices.Sorted(maps.Keys(statuses)) }
 
 // Status is the HTTP status that a code comes with; 500 for one that a daemon does not send.
 func (c Code) Status() int {

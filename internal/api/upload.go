@@ -311,7 +311,8 @@ func (w *watched) broken() error {
 
 // offset asks how much of an object has come. Where that cannot be told it is what was known.
 func (o *Objects) offset(ctx context.Context, ref digest.Ref, known uint64) uint64 {
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, call{path: one("cas", ref.String()), query: o.query()}.url(o.client.base), nil)
+	r := call{method: http.MethodHead, path: one("cas", ref.String()), query: o.query()}
+	req, err := http.NewRequestWithContext(ctx, r.method, r.url(o.client.base), nil)
 	if err != nil {
 		return known
 	}

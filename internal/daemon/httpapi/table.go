@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	documents "github.com/forgeyard/forgeyard/api"
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
@@ -34,7 +35,7 @@ type endpoint struct {
 
 // shape is what goes in and what comes out, for the description of the interface.
 type shape struct {
-	query string // the names of the parameters that may be given, each with its meaning in the table of parameters
+	with  string // the names of parameters and headers that may be given besides those of the path
 	in    any    // the body: a value of the type that is sent as JSON, or a media
 	out   any    // the answer: a value of the type that is sent as JSON, a media, a feed, or several of them
 	verbs []verbShape
@@ -60,8 +61,8 @@ type verbShape struct{ name, about string }
 // table lists every route. A description of the interface is made from it.
 func (s *Server) table() []route {
 	return []route{
-		{"POST", "runs", developer, "start a run", s.call(http.StatusCreated, s.submit), shape{in: api.RunRequest{}, out: api.Run{}}},
-		{"GET", "runs", viewer, "list runs, newest first", s.call(http.StatusOK, s.listRuns), shape{query: "project state limit cursor", out: api.List[api.Run]{}}},
+		{"POST", "runs", developer, "start a run", s.call(http.StatusCreated, s.submit), shape{with: "Idempotency-Key", in: api.RunRequest{}, out: api.Run{}}},
+		{"GET", "runs", viewer, "list runs, newest first", s.call(http.StatusOK, s.listRuns), shape{with: "project state limit cursor", out: api.List[api.Run]{}}},
 		{"GET", "runs/{id}", viewer, "a run with its jobs", s.call(http.StatusOK, s.getRun), shape{out: api.Run{}}},
 		{"POST", "runs/{id}", developer, "do something to a run", s.call(http.StatusOK, s.runVerb), shape{out: api.Run{}, verbs: []verbShape{
 			{"cancel", "ask for the end of every job of a run; may be repeated"},
@@ -77,7 +78,7 @@ func (s *Server) table() []route {
 		{"GET", "jobs/{id}/attempts", viewer, "the attempts of a job, oldest first", s.call(http.StatusOK, s.listAttempts), shape{out: api.List[api.Attempt]{}}},
 		{"GET", "attempts/{id}", viewer, "an attempt", s.call(http.StatusOK, s.getAttempt), shape{out: api.Attempt{}}},
 		{"GET", "attempts/{id}/log", viewer, "the log of an attempt, as an event stream or raw, or what is found in it", s.stream(s.readLog), shape{
-			query: "from_seq tail follow format q ignore_case after limit",
+			with: "from_seq tail follow format q ignore_case after limit Last-Event-ID Range",
 			out: several{feed{
 				{api.EventOutput, api.LogOutput{}},
 				{api.EventStepStarted, api.LogStep{}},
@@ -89,22 +90,22 @@ func (s *Server) table() []route {
 				{api.EventEnd, api.LogEnd{}},
 			}, media(api.TypeRawLog), api.LogMatches{}},
 		}},
-		{"GET", "artifacts", viewer, "what a run, a job or an attempt kept", s.call(http.StatusOK, s.listArtifacts), shape{query: "run job attempt limit cursor", out: api.List[api.Artifact]{}}},
-		{"GET", "artifacts/{id}", viewer, "an artifact with one folder of it", s.call(http.StatusOK, s.getArtifact), shape{query: "path limit cursor", out: api.ArtifactFolder{}}},
+		{"GET", "artifacts", viewer, "what a run, a job or an attempt kept", s.call(http.StatusOK, s.listArtifacts), shape{with: "run job attempt limit cursor", out: api.List[api.Artifact]{}}},
+		{"GET", "artifacts/{id}", viewer, "an artifact with one folder of it", s.call(http.StatusOK, s.getArtifact), shape{with: "path limit cursor", out: api.ArtifactFolder{}}},
 		{"GET", "artifacts/{id}/content", viewer, "a file of an artifact, or a folder as an archive", s.content(s.getContent), shape{
-			query: "path format", out: several{media(api.TypeRawLog), media(api.TypeTar)},
+			with: "path format Range", out: several{media(api.TypeRawLog), media(api.TypeTar)},
 		}},
 		{"POST", "cas:missing", developer, "which objects a project has not got", s.call(http.StatusOK, s.missing), shape{in: api.MissingRequest{}, out: api.MissingAnswer{}}},
-		{"POST", "cas:batch", developer, "store many small objects", s.take(s.batches, s.putBatch), shape{query: "project", in: media(api.TypeObjects), out: api.BatchAnswer{}}},
+		{"POST", "cas:batch", developer, "store many small objects", s.take(s.batches, s.putBatch), shape{with: "project Content-Encoding", in: media(api.TypeObjects), out: api.BatchAnswer{}}},
 		{"GET", "cas:stat", viewer, "what the store has", s.content(s.json(s.statObjects)), shape{out: api.ObjectStat{}}},
 		{"POST", "cas:verify", admin, "look at every object, as an event stream", s.stream(s.verifyObjects), shape{out: feed{
 			{api.EventFinding, api.ObjectFinding{}}, {api.EventEnd, api.ObjectReport{}},
 		}}},
-		{"HEAD", "cas/{ref}", viewer, "whether an object is there, and how much of one that is not", s.content(s.headObject), shape{query: "project"}},
-		{"GET", "cas/{ref}", viewer, "the bytes of an object", s.content(s.getObject), shape{query: "project", out: media(api.TypeRawLog)}},
-		{"PUT", "cas/{ref}", developer, "store an object, or more of it", s.take(s.uploads, s.putObject), shape{query: "project", in: media(api.TypeRawLog), out: api.Upload{}}},
+		{"HEAD", "cas/{ref}", viewer, "whether an object is there, and how much of one that is not", s.content(s.headObject), shape{with: "project"}},
+		{"GET", "cas/{ref}", viewer, "the bytes of an object", s.content(s.getObject), shape{with: "project Range", out: media(api.TypeRawLog)}},
+		{"PUT", "cas/{ref}", developer, "store an object, or more of it", s.take(s.uploads, s.putObject), shape{with: "project Upload-Offset", in: media(api.TypeRawLog), out: api.Upload{}}},
 		{"GET", "cas/{ref}/explain", viewer, "why an object is kept", s.call(http.StatusOK, s.explainObject), shape{out: api.ObjectExplanation{}}},
-		{"GET", "runners", viewer, "list runners", s.call(http.StatusOK, s.listRunners), shape{query: "limit cursor", out: api.List[api.Runner]{}}},
+		{"GET", "runners", viewer, "list runners", s.call(http.StatusOK, s.listRunners), shape{with: "limit cursor", out: api.List[api.Runner]{}}},
 		{"POST", "runners", admin, "make a runner and a token for its machine", s.call(http.StatusCreated, s.createRunner), shape{in: api.RunnerRequest{}, out: api.RunnerCreated{}}},
 		{"GET", "runners/{id}", viewer, "a runner", s.call(http.StatusOK, s.getRunner), shape{out: api.Runner{}}},
 		{"POST", "runners/{id}", admin, "do something to a runner", s.call(http.StatusOK, s.runnerVerb), shape{out: api.Runner{}, verbs: []verbShape{
@@ -117,23 +118,25 @@ func (s *Server) table() []route {
 		{"DELETE", "runners/{id}", admin, "remove a runner that holds nothing", s.call(http.StatusNoContent, s.deleteRunner), shape{}},
 		{"GET", "runners/{id}/explain", viewer, "why a runner gets no more jobs", s.call(http.StatusOK, s.explainRunner), shape{out: api.RunnerExplanation{}}},
 		{"POST", "enrollment-tokens", admin, "make an enrolment token", s.call(http.StatusCreated, s.createToken), shape{in: api.TokenRequest{}, out: api.EnrollmentToken{}}},
-		{"GET", "enrollment-tokens", admin, "list enrolment tokens, newest first", s.call(http.StatusOK, s.listTokens), shape{query: "limit", out: api.List[api.EnrollmentToken]{}}},
-		{"GET", "projects/{project}/secrets", developer, "list the secrets of a project, without their values", s.call(http.StatusOK, s.listSecrets), shape{query: "limit cursor", out: api.List[api.Secret]{}}},
+		{"GET", "enrollment-tokens", admin, "list enrolment tokens, newest first", s.call(http.StatusOK, s.listTokens), shape{with: "limit", out: api.List[api.EnrollmentToken]{}}},
+		{"GET", "projects/{project}/secrets", developer, "list the secrets of a project, without their values", s.call(http.StatusOK, s.listSecrets), shape{with: "limit cursor", out: api.List[api.Secret]{}}},
 		{"PUT", "projects/{project}/secrets/{name...}", admin, "set a secret: a new version, its value the body", s.call(http.StatusOK, s.setSecret), shape{in: media(api.TypeSecret), out: api.Secret{}}},
-		{"GET", "projects/{project}/caches", viewer, "list the caches of a project by key", s.call(http.StatusOK, s.listCaches), shape{query: "key prefix limit cursor", out: api.List[api.KeptCache]{}}},
-		{"DELETE", "projects/{project}/caches", developer, "forget caches: one key, those that begin so, or all", s.call(http.StatusOK, s.deleteCaches), shape{query: "key prefix all", out: api.CachesRemoved{}}},
-		{"DELETE", "projects/{project}/secrets/{name...}", admin, "remove a secret, or a version of it", s.call(http.StatusNoContent, s.deleteSecret), shape{query: "version"}},
+		{"GET", "projects/{project}/caches", viewer, "list the caches of a project by key", s.call(http.StatusOK, s.listCaches), shape{with: "key prefix limit cursor", out: api.List[api.KeptCache]{}}},
+		{"DELETE", "projects/{project}/caches", developer, "forget caches: one key, those that begin so, or all", s.call(http.StatusOK, s.deleteCaches), shape{with: "key prefix all", out: api.CachesRemoved{}}},
+		{"DELETE", "projects/{project}/secrets/{name...}", admin, "remove a secret, or a version of it", s.call(http.StatusNoContent, s.deleteSecret), shape{with: "version"}},
 		{"POST", "tokens", admin, "make a token that lets somebody use this interface", s.call(http.StatusCreated, s.createAccessToken), shape{in: api.AccessTokenRequest{}, out: api.AccessToken{}}},
-		{"GET", "tokens", admin, "list those tokens, newest first, without their texts", s.call(http.StatusOK, s.listAccessTokens), shape{query: "limit cursor", out: api.List[api.AccessToken]{}}},
+		{"GET", "tokens", admin, "list those tokens, newest first, without their texts", s.call(http.StatusOK, s.listAccessTokens), shape{with: "limit cursor", out: api.List[api.AccessToken]{}}},
 		{"DELETE", "tokens/{id}", admin, "revoke one of those tokens, by its id or name: what is under way with it ends", s.call(http.StatusOK, s.revokeAccessToken), shape{out: api.AccessToken{}}},
 		{"GET", "whoami", viewer, "who asks, and with which role", s.call(http.StatusOK, s.whoami), shape{out: api.Caller{}}},
 		{"GET", "transport/sessions", viewer, "the connections of agents", s.call(http.StatusOK, s.sessions), shape{out: api.List[api.Session]{}}},
 		{"GET", "transport/status", viewer, "the daemon's own side", s.call(http.StatusOK, s.transport), shape{out: api.TransportStatus{}}},
 		{"GET", "transport/protocols", viewer, "what the daemon speaks", s.call(http.StatusOK, s.protocols), shape{out: api.Protocols{}}},
-		{"GET", "audit", admin, "audit events, newest first", s.call(http.StatusOK, s.audit), shape{query: "limit cursor", out: api.List[api.AuditEntry]{}}},
+		{"GET", "audit", admin, "audit events, newest first", s.call(http.StatusOK, s.audit), shape{with: "limit cursor", out: api.List[api.AuditEntry]{}}},
 		{"GET", "version", viewer, "what the daemon is", s.call(http.StatusOK, s.version), shape{out: api.Version{}}},
 		{"GET", "/healthz", anybody, "whether the process lives", s.call(http.StatusOK, s.healthz), shape{out: api.Health{}}},
 		{"GET", "/readyz", anybody, "whether the daemon can work", endpoint{http.StatusOK, s.readyz}, shape{out: api.Health{}}},
+		{"GET", "/schema/openapi.v1.yaml", anybody, "this description", document(typeYAML, documents.OpenAPI), shape{out: media(typeYAML)}},
+		{"GET", "/schema/pipeline.v1.json", anybody, "the JSON Schema of the pipeline file", document(typeSchema, documents.PipelineSchema), shape{out: media(typeSchema)}},
 		{"GET", "/metrics", viewer, "figures for Prometheus", endpoint{http.StatusOK, s.metrics}, shape{out: media("text/plain")}},
 	}
 }

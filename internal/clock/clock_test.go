@@ -21,7 +21,7 @@ func TestBootNeverRunsBackwardAndKeepsPaceWithTheRuntime(t *testing.T) {
 		}
 		last = now
 	}
-	if took := last.Sub(begin); took < 15*time.Millisecond {
+	if took := clock.Boot().Sub(begin); took < 15*time.Millisecond { // a busy machine may have lain between last and now
 		t.Errorf("Boot() advanced by %v in 20 ms", took)
 	}
 }

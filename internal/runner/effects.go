@@ -152,6 +152,9 @@ func (a *Agent) killLeftovers() {
 		if err == nil {
 			break
 		}
+		if a.life.Err() != nil {
+			return // the agent stops; the next one ends them
+		}
 		a.cfg.Log.Error("processes of an earlier agent are left; no job is taken before they are gone", telemetry.KeyError, err)
 		a.noteExecutor(err)
 		select {

@@ -67,7 +67,7 @@ func (t *taking) makeRepository(ctx context.Context) (made cleanEntry, err error
 		return made, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	options := Options{Dir: dir, MaxFiles: DefaultMaxFiles, MaxBytes: forge.MaxTreeBytes}
+	options := Options{Dir: dir, MaxFiles: DefaultMaxFiles, MaxBytes: forge.MaxTreeBytes, Progress: t.options.Progress}
 	c := &taking{options: options, sink: t.sink, now: t.now, root: root, dir: dir, index: &index{root: dir}}
 	if _, err := c.update(ctx); err != nil {
 		return made, err

@@ -219,7 +219,7 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 	if o.detach {
 		return console.Usage("--detach needs a daemon that goes on: name one with --server, or start one here with forgeyard up")
 	}
-	local := LocalOptions{Data: data, Log: telemetry.NewLogger(a.remarks(), slog.LevelError, telemetry.Text)}
+	local := LocalOptions{Data: data, Log: telemetry.NewLogger(a.remarks(), slog.LevelError, telemetry.Text), Orphan: a.orphan}
 	if err := o.local.into(&local); err != nil {
 		return err
 	}
@@ -237,6 +237,11 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 		a.own = serving.Done() != nil // what never ends is another process
 		return a.submitTo(ctx, serving, endpoint, request, o, false)
 	})))
+}
+
+// orphan tells of a run that was left by a process that was killed.
+func (a *app) orphan(run string) {
+	a.note("run %s was under way when its process was killed: it ends now", run)
 }
 
 // submitTo submits to the process that serves this user's folder, which is another one where others says so.

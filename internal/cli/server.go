@@ -49,6 +49,10 @@ type LocalOptions struct {
 	// does not call use.
 	AllowUnsandboxed bool
 	Unconfined       func(why error) // called before use where jobs cannot be confined; may be nil
+	// Stays says that use does not end by itself. Where such an owner of the folder is killed, the next one goes on with
+	// its runs; those of any other end with it.
+	Stays  bool
+	Orphan func(run string) // called for each of those others that the last owner left; may be nil
 }
 
 // connect returns a client of the daemon that was named, by flag, environment or saved context; nil if none was.

@@ -54,7 +54,7 @@ func (a *app) up(ctx context.Context, listen string, log *slog.Logger, flags *lo
 	if endpoint := a.env.Local.Find(data); endpoint != "" {
 		return program.Exit(program.CodeFailed, fmt.Errorf("another process serves %s already, at %s", data, endpoint))
 	}
-	local := LocalOptions{Data: data, Listen: listen, Log: log}
+	local := LocalOptions{Data: data, Listen: listen, Log: log, Stays: true, Orphan: a.orphan}
 	if err := flags.into(&local); err != nil {
 		return err
 	}

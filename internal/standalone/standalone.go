@@ -116,6 +116,7 @@ func (p *part) close() error {
 func (y Yard) own(ctx, force context.Context, o cli.LocalOptions, use func(context.Context, string) error) (err error) {
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
+	begun := time.Now()
 	d, err := daemon.New(y.daemonConfig(o))
 	if err != nil {
 		return err
@@ -140,7 +141,7 @@ func (y Yard) own(ctx, force context.Context, o cli.LocalOptions, use func(conte
 	settings.InPlace = inPlace(d.Objects())
 	confined := make(chan error, 1)
 	settings.Sandbox.Tell = func(why error) { confined <- why }
-	if err := y.enrol(base, client, settings, at); err != nil {
+	if err := errors.Join(y.enrol(base, client, settings, at), takeOver(base, client, o, begun)); err != nil {
 		return err
 	}
 	working := start(context.WithoutCancel(ctx), "agent", end, func(ctx context.Context) error { return agent.Run(ctx, force, settings) })
@@ -157,7 +158,9 @@ func (y Yard) own(ctx, force context.Context, o cli.LocalOptions, use func(conte
 	if cause := context.Cause(base); cause != nil {
 		return cause
 	}
-	othersEnd(ctx, force, base, client, o.Log)
+	if othersEnd(ctx, force, base, client, o.Log) {
+		err = errors.Join(err, forget(o.Data))
+	}
 	return err
 }
 
@@ -248,34 +251,37 @@ func (y Yard) enrolled(ctx context.Context, client *api.Client, o agent.Options,
 	return err == nil, err
 }
 
-// othersEnd waits until the runs of other processes have ended, or nobody wants to wait.
-func othersEnd(ctx, force, base context.Context, client *api.Client, log *slog.Logger) {
+// othersEnd waits until the runs of other processes have ended, or nobody wants to wait. It reports whether they have.
+func othersEnd(ctx, force, base context.Context, client *api.Client, log *slog.Logger) bool {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		busy, err := unfinished(base, client)
 		if err != nil {
 			log.Warn("cannot see whether others still have runs here", telemetry.KeyError, err)
-			return
+			return false
 		}
 		if !busy {
-			return
+			return true
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-force.Done():
-			return
+			return false
 		case <-base.Done():
-			return
+			return false
 		case <-tick.C:
 		}
 	}
 }
 
+// unfinishedStates are those of a run that has not ended.
+var unfinishedStates = []string{"Planned", "Running"}
+
 // unfinished reports whether any run has not ended.
 func unfinished(ctx context.Context, client *api.Client) (bool, error) {
-	for _, state := range []string{"Planned", "Running"} {
+	for _, state := range unfinishedStates {
 		list, err := client.Runs(ctx, api.RunFilter{State: state}, api.Page{Limit: 1})
 		if err != nil {
 			return false, err

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,6 @@ type commandYard struct {
 	folder   string
 	programs fleet.Programs
 	serves   *exec.Cmd // forgeyard up; nil without one
-	ended    chan struct{}
 	count    int
 }
 
@@ -80,7 +80,7 @@ func newCommandYard(ctx context.Context) (*commandYard, error) {
 func (y *commandYard) close() error {
 	if y.serves != nil {
 		_ = y.serves.Process.Signal(os.Interrupt)
-		<-y.ended
+		_ = y.serves.Wait()
 	}
 	return os.RemoveAll(y.folder)
 }
@@ -145,17 +145,23 @@ func (y *commandYard) pipelineIn(data string) spawn {
 	}
 }
 
-// up starts forgeyard up, and waits until a run has gone through it.
+// up starts forgeyard up, and waits until it serves.
 func (y *commandYard) up(ctx context.Context, data string) error {
-	y.serves, y.ended = y.command(ctx, y.folder, "up", "--data", data), make(chan struct{})
-	if err := y.serves.Start(); err != nil {
-		y.serves = nil
+	cmd := y.command(ctx, y.folder, "up", "--data", data)
+	said, err := cmd.StdoutPipe()
+	if err != nil {
 		return err
 	}
-	go func() {
-		_ = y.serves.Wait()
-		close(y.ended)
-	}()
-	_, err := y.pipelineIn(data)(ctx)
-	return err
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	y.serves = cmd
+	line, err := bufio.NewReader(said).ReadString('\n')
+	if err == nil && !strings.HasPrefix(line, "ready ") {
+		err = fmt.Errorf("it says %q", line)
+	}
+	if err != nil {
+		return fmt.Errorf("forgeyard up does not serve: %w", err)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package transporttest
 
 import (
 	"context"
-	"os"
 	"sync"
 	"time"
 
@@ -173,7 +172,7 @@ func (s *faultySend) Write(b []byte) (int, error) {
 	}
 	switch {
 	case late:
-		return 0, os.ErrDeadlineExceeded
+		return s.SendStream.Write(b) // which finds its deadline passed, and spoils the stream
 	case s.conn.vanished():
 		return len(b), nil
 	}

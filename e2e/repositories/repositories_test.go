@@ -298,12 +298,15 @@ func (x *tree) link(target, name string) {
 	}
 }
 
-// need skips the test of a repository whose jobs use what this machine has not.
+// need skips the test of a repository whose jobs use what this machine does not show them.
 func (r repository) need(t *testing.T) {
 	t.Helper()
 	for _, tool := range r.tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("this machine has no %s", tool)
+		if !slices.ContainsFunc([]string{"/usr/local/go/bin", "/usr/local/bin", "/usr/bin", "/bin"}, func(dir string) bool {
+			info, err := os.Stat(filepath.Join(dir, tool))
+			return err == nil && info.Mode()&0o111 != 0
+		}) {
+			t.Skipf("this machine has no %s in the folders of its system", tool)
 		}
 	}
 }
@@ -405,4 +408,32 @@ func files(t *testing.T, dir string) (names []string) {
 		t.Error(err)
 	}
 	return names
+}
+
+func TestRepositoriesRunWithoutAServer(t *testing.T) {
+	programs(t)
+	for _, r := range repositories {
+		t.Run(r.name, func(t *testing.T) {
+			r.need(t)
+			t.Parallel()
+			r.play(t, standalone(t))
+		})
+	}
+}
+
+// standalone is a user who has not run anything yet.
+func standalone(t *testing.T) mode {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "fy") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return mode{name: "standalone", env: []string{
+		"XDG_DATA_HOME=" + filepath.Join(dir, "data"), "XDG_CONFIG_HOME=" + filepath.Join(dir, "config"),
+	}}
 }

@@ -99,6 +99,9 @@ func (f *fake) legRun(keys ...string) *legs {
 	f.on("GET /jobs/{id}", func(r *http.Request) any { return l.job(r.PathValue("id")) })
 	f.on("GET /attempts/{id}", func(r *http.Request) any {
 		id := r.PathValue("id")
+		if l.logs[id] == nil {
+			return api.NewProblem(api.CodeNotFound, "there is no attempt %s", id)
+		}
 		return &api.Attempt{ID: id, Job: strings.Replace(id, "01JA", "01JJ", 1), Number: 1}
 	})
 	f.serve("GET /runs/{id}/events", func(w http.ResponseWriter, r *http.Request) { pour(w, r, l.events) })
@@ -393,6 +396,38 @@ func TestACaptureThatTakesLongShowsHowFarItIs(t *testing.T) {
 	for _, line := range all {
 		if strings.HasPrefix(line, "source:") {
 			t.Errorf("it stays: %q", line)
+		}
+	}
+}
+
+func TestARunIsWatchedOnATerminalAsItIsRun(t *testing.T) {
+	for _, args := range [][]string{{"runs", "watch", runID}, {"logs", "-f", runID}} {
+		f := newFake(t)
+		l := f.legRun("lint", "test/1.25")
+		w, p := f.world(t), sit(t, 90, 12)
+		done := make(chan struct{})
+		var code int
+		var all []string
+		go func() {
+			defer close(done)
+			code, all = p.run(t, w, args...)
+		}()
+		l.becomes(0, "Active", nil)
+		l.says(0, api.EventStepStarted, api.LogStep{Step: 0, Name: "build"})
+		p.sees(t, "what Ctrl-C does", func(screen []string) bool {
+			return len(screen) > 0 && strings.HasSuffix(screen[len(screen)-1], "Ctrl-C leaves the run alone")
+		})
+		l.writes(0, "out\n")
+		l.ends(0, "")
+		l.becomes(1, "Active", nil)
+		l.ends(1, "")
+		l.over("Succeeded", 0)
+		<-done
+		if code != 0 || !slices.Contains(all, "lint        | out") || !slices.Contains(all, "test (1.25): succeeded (12s)") {
+			t.Errorf("%q: code %d:\n%s", args, code, strings.Join(all, "\n"))
+		}
+		if f.asked("POST /runs/" + runID + ":cancel") {
+			t.Errorf("%q: the run was cancelled", args)
 		}
 	}
 }

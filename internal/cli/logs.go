@@ -146,9 +146,10 @@ func (a *app) logs(ctx context.Context, client *api.Client, args []string, o *lo
 func (a *app) followLogs(ctx context.Context, client *api.Client, run string, raw bool) error {
 	f := a.follower(client, run, raw)
 	f.many = true
+	closeScreen := f.open(leavesAlone)
 	err := f.watchMany(ctx)
 	f.out.close()
-	return err
+	return errors.Join(err, closeScreen())
 }
 
 // logOf prints the log of one attempt, and says in how many lines of it was found what is looked for.

@@ -150,6 +150,15 @@ func (a *app) watchRun(ctx context.Context, client *api.Client, id string) error
 			return err
 		}
 	}
+	if _, ok := a.live(); ok {
+		run, err := client.Run(ctx, id)
+		if err != nil {
+			return err
+		}
+		if !run.Ended {
+			return a.watchLive(ctx, client, run.ID)
+		}
+	}
 	told := map[string]string{} // the state of each thing that was shown last: a stream that is opened anew begins with all of them
 	for e, err := range client.Watch(ctx, id) {
 		if err != nil {

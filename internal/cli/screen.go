@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -112,6 +113,27 @@ func (f *follower) open(hint string) (closeIt func() error) {
 	}
 	f.screen, closeIt = f.app.openScreen(out, terminal.Config{Block: f.board.block(f.style())})
 	return closeIt
+}
+
+// leavesAlone is what Ctrl-C does to a run that is only watched.
+const leavesAlone = "Ctrl-C leaves the run alone"
+
+// watchLive shows a run as the command that started it does, and ends as the run does.
+func (a *app) watchLive(ctx context.Context, client *api.Client, id string) error {
+	f := a.follower(client, id, false)
+	closeScreen := f.open(leavesAlone)
+	err := f.watchMany(ctx)
+	f.out.close()
+	if err := errors.Join(err, closeScreen()); err != nil {
+		return err
+	}
+	run, err := client.Run(ctx, id)
+	if err != nil {
+		return err
+	}
+	f.report(run)
+	f.result(run)
+	return a.exit(run)
 }
 
 // report tells at the end what failed, with the lines that led there, and what jobs remarked.

@@ -72,6 +72,21 @@ func connect(t testing.TB, l *quic.Listener, d *quic.Dialer) transporttest.Ends 
 	return transporttest.Ends{Dialled: dialled, Accepted: accepted}
 }
 
+// hear waits until the end that dialled has heard something of the other.
+func hear(t *testing.T, ends transporttest.Ends) {
+	t.Helper()
+	s, err := ends.Accepted.OpenSendStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ends.Dialled.AcceptReceiveStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestTheRoadKeepsItsContract(t *testing.T) {
 	few := quic.Options{Streams: transporttest.Streams, SendStreams: transporttest.Streams}
 	transporttest.Run(t, func(t *testing.T) transporttest.Ends {
@@ -350,16 +365,7 @@ func TestAClosedListenerLetsItsConnectionsGoOn(t *testing.T) {
 	if got := closeReason(t, context.Cause(waiting.Context())); got != forge.CloseShutdown && got != forge.CloseOverloaded {
 		t.Errorf("a connection that nobody accepted ends with %v", got)
 	}
-	s, err := ends.Accepted.OpenSendStream(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Write([]byte{1}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ends.Dialled.AcceptReceiveStream(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	hear(t, ends)
 	ends.Accepted.Close(protocol.CloseCodeOf(forge.CloseGoAway))
 	if err := l.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
@@ -386,6 +392,7 @@ func TestARestartedDaemonEndsTheConnectionsOfTheOneBefore(t *testing.T) {
 	}
 	client := quic.Options{Idle: time.Hour, KeepAlive: 100 * time.Millisecond}
 	ends := connect(t, l, dialer(t, agent("runner"), client))
+	hear(t, ends) // before the end of the handshake is known there, no reset ends the connection
 	// It dies as after kill -9: nothing more is sent, and the port is free.
 	lost.mute()
 	ended, cancel := context.WithCancel(context.Background())

@@ -43,8 +43,8 @@ It is kept nowhere: one that is lost is revoked and made anew. The roles are
 ` + roleHelp + `
 
 Runs that are submitted with the token are of the class of trust that it has. Those of class
-untrusted get no secrets, share no caches with others, and leave runners alone that only take
-trusted ones: use it for a program that starts runs of what strangers propose. Neither a
+untrusted get no secrets and share no caches with others: use it for a program that starts runs of
+what strangers propose. Runs of class protected run on protected runners alone. Neither a
 repository nor a request can change the class.`,
 		Example: `  forgeyard token create --name ann --role developer --expires 90d
   forgeyard token create --name wall --role viewer | ssh wall forgeyard context add ci --server https://ci.example.org --token-file -

@@ -12,7 +12,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/display"
 )
 
-// maxWhy bounds the waiting jobs whose reasons are asked for at a time.
+// maxWhy bounds the waiting jobs, and those that run, whose reasons are asked for at a time.
 const maxWhy = 4
 
 // A board shows a run while it goes on: the changes of its jobs and the logs of all attempts, each line with the name of its
@@ -21,6 +21,7 @@ type board struct {
 	f    *follower
 	jobs map[string]*api.Job // by id, as they were last seen
 	told map[string]string   // the state of each job that was told last; attempts that are shown
+	whys map[string]string   // the reason of each job for waiting that was told last
 	logs sync.WaitGroup
 
 	mu     sync.Mutex // for whole lines of what is no terminal, and for what follows
@@ -33,7 +34,7 @@ type board struct {
 
 func newBoard(f *follower) *board {
 	return &board{
-		f: f, jobs: map[string]*api.Job{}, told: map[string]string{}, places: map[string]int{}, shown: map[string]*attemptLog{},
+		f: f, jobs: map[string]*api.Job{}, told: map[string]string{}, whys: map[string]string{}, places: map[string]int{}, shown: map[string]*attemptLog{},
 		view: display.Run{Begun: time.Now()},
 	}
 }
@@ -302,24 +303,26 @@ func (b *board) failed(err error) {
 	}
 }
 
-// tellWhy says why jobs wait for a runner, each reason once.
+// tellWhy says why jobs wait for a runner, or for theirs to come back: each reason once.
 func (b *board) tellWhy(ctx context.Context) {
-	asked := 0
+	asked := map[string]int{}
 	for id, j := range b.jobs {
-		if b.told[id] != "Ready" || asked == maxWhy {
+		state := b.told[id]
+		if state != "Ready" && state != "Active" || asked[state] == maxWhy {
 			continue
 		}
-		asked++
+		asked[state]++
 		why, err := b.f.client.ExplainJob(ctx, id)
-		if err != nil || why.State != "" && why.State != "Ready" {
+		gone := err == nil && why.State == "Active" && len(why.Waiting) > 0 // for its runner to come back
+		if err != nil || why.State != "" && why.State != "Ready" && !gone {
 			continue // it is only a remark
 		}
 		summary := console.Cell(why.Summary)
 		b.update(id, func(v *display.Job) { v.Why = summary })
-		if summary == b.f.why || b.f.screen != nil && b.runs() {
+		if summary == b.whys[id] || summary == b.f.why || b.f.screen != nil && b.runs() && !gone {
 			continue // where jobs are drawn and others run, it stands beside its job
 		}
-		b.f.why = summary
+		b.f.why, b.whys[id] = summary, summary
 		text := "waiting: " + summary
 		if b.f.many {
 			text = jobTitle(j) + ": " + text

@@ -202,6 +202,43 @@ func TestAWaitingJobSaysWhy(t *testing.T) {
 	f.world(t).run("run", "--", "make").want(t, 0, "", "waiting: label gpu is missing on 3 runners")
 }
 
+// Whoever follows a job hears that its runner is gone, and nothing of that while it is there.
+func TestARunSaysThatTheRunnerOfAJobIsGone(t *testing.T) {
+	f := newFake(t)
+	told := make(chan struct{})
+	var asked atomic.Int32
+	f.on("POST /runs", func(*http.Request) any {
+		return &api.Run{ID: runID, State: "Running", Jobs: []api.Job{{ID: jobID, State: "Active"}}}
+	})
+	f.on("GET /runs/{id}", func(*http.Request) any {
+		select {
+		case <-told:
+			return ended("Succeeded", 0)
+		default:
+		}
+		return &api.Run{ID: runID, State: "Running", Jobs: []api.Job{{ID: jobID, State: "Active"}}}
+	})
+	f.on("GET /jobs/{id}", func(*http.Request) any { return &api.Job{ID: jobID, State: "Active"} })
+	f.on("GET /jobs/{id}/explain", func(*http.Request) any {
+		switch asked.Add(1) {
+		case 1:
+			return &api.Explanation{State: "Active", Summary: "runner one has it"}
+		case 2:
+			defer close(told)
+		}
+		return &api.Explanation{State: "Active", Waiting: []string{"runner one"}, Summary: "runner one has it; it is not connected"}
+	})
+	f.serve("GET /runs/{id}/events", func(w http.ResponseWriter, r *http.Request) {
+		stream(w, []api.Event{event(1, api.EventChange, api.RunEvent{Kind: "job", ID: jobID, To: "Active"})})
+		select {
+		case <-told:
+			stream(w, []api.Event{event(2, api.EventEnd, ended("Succeeded", 0))})
+		case <-r.Context().Done():
+		}
+	})
+	f.world(t).run("run", "--", "make").want(t, 0, "", "waiting: runner one has it; it is not connected")
+}
+
 func TestASubmissionOfUnknownFateIsRepeatedWithItsKey(t *testing.T) {
 	f := newFake(t)
 	var keys []string

@@ -168,10 +168,7 @@ type printer struct {
 	of             string // whose log it is, where there are several
 	attempt        string // for tools, likewise
 	stdout, stderr io.Writer
-	only           uint16 // the step to show
-	one            bool   // whether only that one is shown
-	step           uint16 // the one that runs
-	behind         bool   // a person was told that what is shown lags
+	behind         bool // a person was told that what is shown lags
 }
 
 // printer returns one that makes output safe wherever a terminal shows it, unless raw is asked for.
@@ -217,16 +214,6 @@ type shown struct {
 
 // event shows one event.
 func (p *printer) event(e api.Event) error {
-	if e.Name == api.EventStepStarted || e.Name == api.EventStepFinished {
-		var step api.LogStep
-		if err := e.Decode(&step); err != nil {
-			return err
-		}
-		p.step = step.Step
-	}
-	if p.one && p.step != p.only && e.Name != api.EventEnd {
-		return nil
-	}
 	if p.app.output == "json" {
 		return p.app.print().Event(shown{ID: e.ID, Job: p.of, Attempt: p.attempt, Name: e.Name, Data: e.Data})
 	}
@@ -271,15 +258,6 @@ func (p *printer) lag(e api.Event) error {
 	}
 	p.behind = l.Bytes > 0
 	return nil
-}
-
-// match shows a line in which something was found.
-func (p *printer) match(m *api.LogMatch) error {
-	if p.app.output == "json" {
-		return p.app.print().Event(m)
-	}
-	_, err := p.stdout.Write(append(m.Data(), '\n'))
-	return err
 }
 
 func (p *printer) output(e api.Event) error {

@@ -70,6 +70,9 @@ Ctrl-C cancels the run and waits for its end. A second Ctrl-C leaves it alone.`,
   forgeyard run --detach -- ./nightly                      print the run's id and leave`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() > 0 && !o.script {
+				return console.Usage("%s stands before --, and a command behind it: jobs of the pipeline and a command are two runs", console.Plain(args[0]))
+			}
 			if !o.script && cmd.ArgsLenAtDash() < 0 {
 				return a.runPipeline(cmd, args, o)
 			}

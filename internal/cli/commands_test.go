@@ -70,7 +70,7 @@ func TestWrongUsageIs64WithAHint(t *testing.T) {
 	w.run("runs", "list", "--no-such-flag").want(t, 64, "", "See: forgeyard runs list --help")
 	w.run("run", "--help").want(t, 0, "forgeyard run -- go test ./...", "")
 	w.run().want(t, 0, "Exit codes:", "")
-	w.run("completion", "bash").want(t, 0, "bash completion", "")
+	w.run("completion", "bash").want(t, 0, "complete -F _forgeyard forgeyard", "")
 }
 
 func TestWatchEndsAsTheRunEnds(t *testing.T) {

@@ -35,7 +35,7 @@ func TestProblemsSayWhatAndWhatNext(t *testing.T) {
 		next string
 	}{
 		api.CodeUnauthenticated: {4, "--token-file FILE"},
-		api.CodeForbidden:       {4, "--token-file FILE"},
+		api.CodeForbidden:       {4, "the detail"}, // which has the next command
 		api.CodeNotFound:        {1, "forgeyard runs list"},
 		api.CodeAmbiguous:       {64, "Write more of the id."},
 		api.CodeConflict:        {1, "the detail"},
@@ -59,7 +59,7 @@ func TestADaemonThatIsNotThereIsInfrastructure(t *testing.T) {
 }
 
 func TestWithoutADaemonTheErrorSaysHowToGetOne(t *testing.T) {
-	newWorld(t).run("runs", "list").want(t, 64, "", "forgeyard up")
+	newWorld(t).run("runs", "list").want(t, 64, "", "run something here: forgeyard run")
 }
 
 func TestWrongUsageIs64WithAHint(t *testing.T) {
@@ -229,7 +229,7 @@ func TestContextsAreSavedForThisUserAlone(t *testing.T) {
 	}
 	w.run("context", "use", "work").want(t, 64, "", `there is no context "work"`)
 	w.run("context", "add", "a/b", "--server", "http://x").want(t, 64, "", "no name for a context")
-	w.run("context", "add", "x", "--server", "ftp://x").want(t, 64, "", "endpoint")
+	w.run("context", "add", "x", "--server", "ftp://x").want(t, 64, "", "no address of a daemon")
 	w.run("context", "add", "x").want(t, 64, "", "say which server")
 }
 

@@ -22,7 +22,7 @@ type impostor struct {
 	killed chan struct{}
 	once   sync.Once
 	said   chan struct{} // closed when all reports are on their way
-	events events // of the attempt's log
+	events events        // of the attempt's log
 }
 
 func (i *impostor) Wait() Death {

@@ -74,7 +74,8 @@ const network = `    network: host # packages come from the network; jobs have n
 func goJob(root fs.FS) string {
 	cache := "go-${{ hashFiles('go.sum') }}"
 	if !has("go.sum")(root) {
-		return `    steps:
+		return `    cache: { key: "go-${{ hashFiles('go.mod') }}", paths: ~/.cache/go-build }
+    steps:
       - go vet ./...
       - go test ./...
 `

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v4"
 
@@ -34,7 +35,7 @@ const maxPassed = 64
 // LoadLocal reads and validates the settings for jobs on this machine, like LoadDaemon. A file that is not there is none. In
 // what it returns a leading ~/ is the home folder.
 func LoadLocal(in Input, home string) (Local, error) {
-	if _, err := os.Stat(in.File); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(in.File); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // where HOME is /dev/null, say
 		in.File = ""
 	}
 	return load[Local](defaultLocal, LocalPrefix, in, func(l *Local) forge.Problems {

@@ -404,7 +404,7 @@ func TestAStartThatFailsNamesItsPartAndLeavesNothingOpen(t *testing.T) {
 	w.cfg.HTTP = taken.Addr().String()
 	d, err := daemon.New(w.cfg)
 	w.must(err)
-	if err := d.Run(w.ctx); err == nil || !strings.Contains(err.Error(), "start http: listen on "+w.cfg.HTTP) {
+	if err := d.Run(w.ctx); err == nil || !strings.Contains(err.Error(), "start http: the address "+w.cfg.HTTP) {
 		t.Errorf("got %v", err)
 	}
 	w.cfg.HTTP = free

@@ -74,7 +74,7 @@ const network = `    network: host # packages come from the network; jobs have n
 func goJob(root fs.FS) string {
 	cache := "go-${{ hashFiles('go.sum') }}"
 	if !has("go.sum")(root) {
-		return `    cache: { key: "go-${{ hashFiles('go.mod') }}", paths: ~/.cache/go-build }
+		return `    cache: { key: go-build, paths: ~/.cache/go-build }
     steps:
       - go vet ./...
       - go test ./...

@@ -128,7 +128,11 @@ func stopAfterEnd(b *bench) {
 }
 
 func stoppedStep(b *bench) {
-	w := b.start(script("trap 'echo bye; exit 0' TERM; echo ready; kill -STOP $$; sleep 999"))
+	// Who is not stopped yet when the stop comes would be stopped after it, and nobody lets it go on again.
+	w := b.start(script(`trap 'echo bye; exit 0' TERM
+		(while test -e /proc/$$/status && ! grep -q '^State:.*T' /proc/$$/status; do sleep 0.01; done; echo ready) &
+		kill -STOP $$
+		sleep 999`))
 	b.sink.Await("ready")
 	w.Stop(forge.CancelUser)
 	b.outcome(w)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,10 +29,25 @@ func newCloner() *cloner {
 	return c
 }
 
-// copy gets a copy of the program, for what is started from then on. It ends once it has, or has not.
+// Pauses between attempts to copy the program, each twice the one before. The kernel refuses to seal memory of which it moves
+// pages itself at that moment.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 3200 * time.Millisecond
+)
+
+// copy gets a copy of the program, for what is started from then on. It ends once it has, or cannot have one.
 func (c *cloner) copy() {
-	if copied, err := copyProgram(); err == nil { // else each start takes longer, no more
-		c.copied.Store(copied)
+	for pause := firstPause; pause <= lastPause; pause *= 2 {
+		copied, err := copyProgram()
+		if err == nil {
+			c.copied.Store(copied)
+			return
+		}
+		if !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ENOMEM) {
+			return // each start takes longer, no more
+		}
+		time.Sleep(pause)
 	}
 }
 

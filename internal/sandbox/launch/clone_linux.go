@@ -20,6 +20,8 @@ import (
 type cloner struct {
 	jobs   chan func()
 	copied atomic.Pointer[os.File] // of the program; nil before there is one, and where there cannot be
+	// refused counts the starts from the copy that the machine did not allow.
+	refused atomic.Int32
 }
 
 func newCloner() *cloner {
@@ -54,6 +56,9 @@ func (c *cloner) copy() {
 // itself is this program, wherever it was moved.
 const itself = "/proc/self/exe"
 
+// mostRefused is after how many refusals a copy is given up: some are of a moment.
+const mostRefused = 8
+
 // program is what is started. A copy that the machine does not let anybody execute is given up; others may be about to
 // start it, so it stays open.
 func (c *cloner) program(start func(path string) error) error {
@@ -64,7 +69,9 @@ func (c *cloner) program(start func(path string) error) error {
 	err := start(handle(copied))
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		if rerr := start(itself); rerr == nil {
-			c.copied.Store(nil)
+			if c.refused.Add(1) >= mostRefused {
+				c.copied.Store(nil)
+			}
 			return nil
 		}
 	}

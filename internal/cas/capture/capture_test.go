@@ -198,9 +198,6 @@ func TestWhatNoPatternReachesIsNotLookedAt(t *testing.T) {
 }
 
 func TestATreeMayBeAsDeepAsTreesMayBe(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a thousand folders within each other")
-	}
 	j := newJob(t, "**")
 	root, err := os.OpenRoot(j.source)
 	must(t, err)

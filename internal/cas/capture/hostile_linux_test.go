@@ -29,8 +29,9 @@ func TestWhatIsNoFileFolderOrLinkIsRefusedByName(t *testing.T) {
 			must(t, l.Close())
 		},
 		"device": func(t *testing.T, at string) {
-			if err := unix.Mknod(at, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))); err != nil {
-				t.Skip("devices cannot be made here:", err)
+			// The one device that needs no privilege: it marks what an overlay hides.
+			if err := unix.Mknod(at, unix.S_IFCHR|0o666, 0); err != nil {
+				t.Skip("system calls are filtered, and no device can be made:", err)
 			}
 		},
 	} {

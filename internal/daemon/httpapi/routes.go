@@ -60,10 +60,11 @@ func (s *Server) call(status int, do func(r *http.Request) (any, error)) endpoin
 		case value == nil:
 			w.WriteHeader(status)
 		default:
+			answered := choice{status, value}
 			if c, ok := value.(choice); ok {
-				status, value = c.status, c.value
+				answered = c
 			}
-			s.reply(w, r, status, value)
+			s.reply(w, r, answered.status, answered.value)
 		}
 	}}
 }

@@ -168,6 +168,19 @@ func TestAPanicIsAProblemAndTheServerGoesOn(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// The repetition of a submission is answered with 200, and the next one that makes a run with 201 again.
+func TestTheStatusOfAnAnswerIsItsOwn(t *testing.T) {
+	w := newWorld(t)
+	const body = `{"jobs":[{"key":"a","spec":{"steps":[{"argv":["true"]}],"sandbox":{"kind":"process"}}}]}`
+	var got []int
+	for _, key := range []string{"once", "once", "another"} {
+		got = append(got, w.ask("POST", "/api/v1/runs", api.TypeJSON, body, api.HeaderIdempotencyKey, key).StatusCode)
+	}
+	if !slices.Equal(got, []int{http.StatusCreated, http.StatusOK, http.StatusCreated}) {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestARunGoesThroughTheInterface(t *testing.T) {
 	w := newWorld(t)
 	a := w.agent("r1")

@@ -113,19 +113,19 @@ func (p *past) readJobs(v *store.View) error {
 		return err
 	}
 	p.jobs = append(taken, own...)
-	first, of := own, p.run.RetryOf
-	for !of.IsZero() { // each is older than the one before
-		run, err := v.Run(of)
-		if err != nil {
+	first := p.run
+	for !first.RetryOf.IsZero() { // each is older than the one before
+		if first, err = v.Run(first.RetryOf); err != nil {
 			return err
 		}
-		if first, err = v.Jobs(of); err != nil {
-			return err
-		}
-		of = run.RetryOf
 	}
-	for i := range first {
-		p.needs[nodeName(first[i].Key, first[i].Leg)] = first[i].Needs
+	if first.ID != p.run.ID {
+		if own, err = v.Jobs(first.ID); err != nil {
+			return err
+		}
+	}
+	for i := range own {
+		p.needs[nodeName(own[i].Key, own[i].Leg)] = own[i].Needs
 	}
 	return nil
 }
@@ -150,13 +150,13 @@ func (p *past) needsOf(j *store.Job) []forge.JobNeed { return p.needs[nodeName(j
 func (p *past) choose(r *Retry) (map[forge.JobID]bool, error) {
 	chosen := map[forge.JobID]bool{}
 	for _, key := range r.Jobs {
-		before := len(chosen)
+		known := false
 		for i := range p.jobs {
 			if p.jobs[i].Key == forge.JobKey(key) {
-				chosen[p.jobs[i].ID] = true
+				chosen[p.jobs[i].ID], known = true, true
 			}
 		}
-		if len(chosen) == before && !slices.Contains(r.Jobs[:slices.Index(r.Jobs, key)], key) {
+		if !known {
 			return nil, &pipeline.UnknownJobError{Key: key, Known: p.keys()}
 		}
 	}
@@ -214,9 +214,10 @@ func (p *past) submission(ctx context.Context, c *Control, chosen map[forge.JobI
 		}
 	}
 	if p.from != nil {
-		return s, p.pipelined(&s, chosen)
+		err := p.pipelined(&s, chosen)
+		return s, err
 	}
-	return s, c.store.View(ctx, func(v *store.View) error {
+	err := c.store.View(ctx, func(v *store.View) error {
 		for i := range p.jobs {
 			j := &p.jobs[i]
 			if !chosen[j.ID] {
@@ -234,6 +235,7 @@ func (p *past) submission(ctx context.Context, c *Control, chosen map[forge.JobI
 		}
 		return nil
 	})
+	return s, err
 }
 
 // pipelined makes the new run one of the same pipeline.

@@ -117,7 +117,7 @@ func TestANamedJobIsRetriedWithWhatItNeeds(t *testing.T) {
 	again := w.retried(Retry{Run: old.ID, Jobs: []string{"release"}})
 	w.play(a, again, retriableStory)
 	w.told(again, forge.RunFailed, "build/mac Failed", "test Skipped: build, which it needs, failed", "release Skipped: test, which it needs, was skipped", "clean Succeeded")
-	lint := w.retried(Retry{Run: old.ID, Jobs: []string{"lint"}})
+	lint := w.retried(Retry{Run: old.ID, Jobs: []string{"lint", "lint"}}) // said twice it is one job
 	w.play(a, lint, nil)
 	if got := w.states(lint.ID); !slices.Contains(got, "lint Succeeded") || slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "version") }) {
 		t.Errorf("%q", got)

@@ -141,7 +141,8 @@ func (c *Control) newRun(ctx context.Context, s Submission) (store.NewRun, error
 		if err := s.Project.Validate(); err != nil {
 			return store.NewRun{}, err
 		}
-		return n, c.planRun(ctx, &s, &n)
+		err := c.planRun(ctx, &s, &n)
+		return n, err
 	}
 	if err := s.graph(n.ID); err != nil {
 		return store.NewRun{}, err

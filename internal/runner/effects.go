@@ -211,6 +211,15 @@ func (a *Agent) notRemoved(err error) {
 	a.noteCleanUp(err)
 }
 
+// removed hears that the files of an attempt are gone. Who waits for that room may not wait until the machine is looked at again.
+func (a *Agent) removed() {
+	free, all, err := a.host.Disk()
+	a.mu.Lock()
+	a.reading.Disk, a.reading.DiskAll, a.reading.DiskErr = free, all, err
+	a.mu.Unlock()
+	a.do(a.admit)
+}
+
 // endLogs gives up every stream of an attempt that is over.
 func (a *Agent) endLogs(id forge.AttemptID) {
 	delete(a.logsFrom, id)

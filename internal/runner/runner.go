@@ -159,7 +159,7 @@ func (a *Agent) machine() (err error) {
 	if err != nil {
 		return fmt.Errorf("prepare the executors: %w", err)
 	}
-	if a.work, err = workspace.Open(filepath.Join(path, workName), workspace.Options{Failed: a.notRemoved}); err != nil {
+	if a.work, err = workspace.Open(filepath.Join(path, workName), workspace.Options{Failed: a.notRemoved, Removed: a.removed}); err != nil {
 		return err
 	}
 	if a.objects, err = a.openObjects(filepath.Join(path, objectsName)); err != nil {

@@ -304,6 +304,32 @@ func TestMoreThanTheMachineHasIsRefusedAndNotQueued(t *testing.T) {
 	runnertest.Await(y.daemon, "the first job is completed", of(first))
 }
 
+// The files of a job go after the job is counted out, and the machine is looked at every ten seconds only. Whoever waits for the
+// disk that they have had waits for no such look.
+func TestTheDiskOfAJobIsGivenAwayAsSoonAsItsFilesAreGone(t *testing.T) {
+	release := make(chan struct{})
+	y := newYard(t, &runnertest.Machine{Run: func(_ context.Context, w *runnertest.Workload) forge.Result {
+		<-release
+		return forge.Result{Class: forge.Succeeded}
+	}})
+	a := y.start(nil)
+	c := y.daemon.Synced()
+	first := y.daemon.Offer(c, spec())
+	runnertest.Await(y.daemon, "the first job runs", func(m *forge.PhaseChange) bool { return m.Phase == forge.AttemptRunning })
+	a.mu.Lock()
+	a.reading.Disk = 0 // as a look finds it while the job has filled the disk
+	a.mu.Unlock()
+	y.must(a.call(t.Context(), a.admit))
+	early := y.daemon.Offer(c, spec())
+	runnertest.Await(y.daemon, "there is no disk for a second job", func(m *forge.LeaseReject) bool {
+		return m.Context == early && m.Reason == forge.RejectDiskInsufficient
+	})
+	close(release)
+	runnertest.Await(y.daemon, "the first job is completed", of(first))
+	second := y.daemon.Offer(c, spec())
+	runnertest.Await(y.daemon, "the second job is completed", of(second))
+}
+
 // brimming is a machine whose disk may be full when an attempt is prepared.
 type brimming struct {
 	*runnertest.Machine

@@ -98,8 +98,11 @@ func (r *Root) removed(gone string, err error) {
 	r.queue = r.queue[1:]
 	r.tellLocked()
 	r.mu.Unlock()
-	if failed && !known && r.opts.Failed != nil {
+	switch {
+	case failed && !known && r.opts.Failed != nil:
 		r.opts.Failed(err)
+	case err == nil && r.opts.Removed != nil:
+		r.opts.Removed()
 	}
 }
 

@@ -65,6 +65,8 @@ type Options struct {
 	// Failed hears once of each tree that could not be removed, from the goroutine that tried; Sweep tries again. nil: nobody
 	// does, but Sweep.
 	Failed func(err error)
+	// Removed hears of each tree that was removed, from the goroutine that did: the disk has its room again. nil: nobody does.
+	Removed func()
 }
 
 // Open takes a folder as the root, and makes it if it is not there. Close gives it back. Nobody but the agent's user may reach
@@ -160,7 +162,7 @@ func (r *Root) Sweep(ctx context.Context, keep func(forge.AttemptID) bool) (remo
 }
 
 // Free says how much of the disk below the root is free for us, and how much there is. What waits to be removed is not free
-// yet, and nobody is promised it: an attempt that comes too early for it is refused, and the disk is read again soon.
+// yet, and nobody is promised it: an attempt that comes too early for it waits or is refused, and Options.Removed hears when to look again.
 func (r *Root) Free() (free, total forge.Bytes, err error) {
 	free, total, err = diskSpace(r.path)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -20,8 +21,6 @@ import (
 type cloner struct {
 	jobs   chan func()
 	copied atomic.Pointer[os.File] // of the program; nil before there is one, and where there cannot be
-	// refused counts the starts from the copy that the machine did not allow.
-	refused atomic.Int32
 }
 
 func newCloner() *cloner {
@@ -56,22 +55,18 @@ func (c *cloner) copy() {
 // itself is this program, wherever it was moved.
 const itself = "/proc/self/exe"
 
-// mostRefused is after how many refusals a copy is given up: some are of a moment.
-const mostRefused = 8
-
-// program is what is started. A copy that the machine does not let anybody execute is given up; others may be about to
-// start it, so it stays open.
-func (c *cloner) program(start func(path string) error) error {
+// program calls start with what is to be started and the files that it gets. The copy is one of them: its number in this
+// process means something else in a child, where package syscall moves descriptors before the execve. A copy that the machine
+// does not let anybody execute is given up; others may be about to start it, so it stays open.
+func (c *cloner) program(files []*os.File, start func(path string, files []*os.File) error) error {
 	copied := c.copied.Load()
 	if copied == nil {
-		return start(itself)
+		return start(itself, files)
 	}
-	err := start(handle(copied))
+	err := start("/proc/self/fd/"+strconv.Itoa(len(files)), append(files[:len(files):len(files)], copied))
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
-		if rerr := start(itself); rerr == nil {
-			if c.refused.Add(1) >= mostRefused {
-				c.copied.Store(nil)
-			}
+		if rerr := start(itself, files); rerr == nil {
+			c.copied.Store(nil)
 			return nil
 		}
 	}
@@ -97,7 +92,7 @@ type child struct {
 }
 
 // start starts this executable with an argument and files from descriptor 3 on, as a child of the user with an id and in a
-// user namespace with the ids of ids.
+// user namespace with the ids of ids. The child may find one descriptor more behind those, of its own program.
 func (c *cloner) start(user int, ids idMaps, arg string, stdio [3]*os.File, files []*os.File, sys *syscall.SysProcAttr) (child, error) {
 	pidfd := -1
 	sys.PidFD = &pidfd
@@ -105,10 +100,10 @@ func (c *cloner) start(user int, ids idMaps, arg string, stdio [3]*os.File, file
 	var started child
 	var err, uerr error
 	begin := func() {
-		err = c.program(func(path string) error {
+		err = c.program(append(stdio[:], files...), func(path string, files []*os.File) error {
 			var err error
 			started.process, err = os.StartProcess(path, []string{"forgeyard", arg}, &os.ProcAttr{
-				Dir: "/", Env: environment, Files: append(stdio[:], files...), Sys: sys,
+				Dir: "/", Env: environment, Files: files, Sys: sys,
 			})
 			return err
 		})

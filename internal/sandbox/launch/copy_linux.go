@@ -54,7 +54,7 @@ func copyProgram() (*os.File, error) {
 	return os.Open(handle(memory))
 }
 
-// fill copies a program into a file in memory, and has the kernel put that together to large pieces where it has some.
+// fill copies a program into a file in memory, and has the kernel put that together to large pieces.
 func fill(fd int, program io.Reader, size int) error {
 	// Pieces are mapped where both their place in memory and that in the file is a multiple of their size.
 	room := uintptr(size+pieceBytes-1)&^(pieceBytes-1) + pieceBytes
@@ -71,10 +71,8 @@ func fill(fd int, program io.Reader, size int) error {
 	if _, err := io.ReadFull(program, content); err != nil {
 		return fmt.Errorf("copy the program: %w", err)
 	}
-	switch err := unix.Madvise(content[:size&^(pieceBytes-1)], unix.MADV_COLLAPSE); {
-	case err == nil, errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EBUSY):
-		return nil // where the machine has no such pieces now, small ones serve as well and more slowly
-	default:
+	if err := unix.Madvise(content[:size&^(pieceBytes-1)], unix.MADV_COLLAPSE); err != nil {
 		return fmt.Errorf("large pieces of memory: %w", err)
 	}
+	return nil
 }

@@ -74,3 +74,51 @@ func TestSandboxesAreStartedFromTheCopyOnceThereIsOne(t *testing.T) {
 		return strings.HasPrefix(program, "/memfd:forgeyard-sandbox")
 	})
 }
+
+// Package syscall moves descriptors of a child to the numbers behind the highest of them, before the child begins to be the
+// program: what has such a number in this process is gone there.
+func TestTheCopyIsStartedWhateverItsNumberIs(t *testing.T) {
+	copied := copyOfTests(t)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = null.Close() }()
+	const high = 200
+	for number := high; number < high+8; number++ {
+		files := []*os.File{numbered(t, null, high), numbered(t, null, 100), numbered(t, null, 100), numbered(t, null, 100)}
+		defer closeAll(files)
+		again := numbered(t, copied, number)
+		defer func() { _ = again.Close() }()
+		err := launch.Program(again, files, func(path string, files []*os.File) error {
+			p, err := os.StartProcess(path, []string{"copy", "-test.run=^$"}, &os.ProcAttr{Files: files})
+			if err != nil {
+				return err
+			}
+			state, err := p.Wait()
+			if err == nil && !state.Success() {
+				t.Errorf("the copy with number %d: %v", again.Fd(), state)
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("the copy with number %d: %v", again.Fd(), err)
+		}
+	}
+}
+
+// numbered is a file once more, with a number that is free from one on.
+func numbered(t *testing.T, f *os.File, from int) *os.File {
+	t.Helper()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), f.Name())
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}

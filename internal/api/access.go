@@ -49,8 +49,8 @@ func (c *Client) AccessTokens(ctx context.Context, p Page) (*List[AccessToken], 
 	return fetch[List[AccessToken]](ctx, c, call{method: http.MethodGet, path: "tokens", query: p.values()})
 }
 
-// RevokeAccessToken ends a token for good, and all that is under way with it. Its name does where an id is asked for, while it is
-// good.
+// RevokeAccessToken ends a token for good, and all that is under way with it. It may be repeated. Its name does where an id is
+// asked for: the good one's that has it, else the newest one's that had it.
 func (c *Client) RevokeAccessToken(ctx context.Context, id string) (*AccessToken, error) {
 	return fetch[AccessToken](ctx, c, call{method: http.MethodDelete, path: one("tokens", id)})
 }

@@ -164,7 +164,7 @@ func (a *app) tokenRemove() *cobra.Command {
 			}
 			t, err := client.RevokeAccessToken(cmd.Context(), args[0])
 			if isCode(err, api.CodeNotFound) {
-				return fmt.Errorf("there is no good token %s\nSee what there is: forgeyard token list", args[0])
+				return fmt.Errorf("there is no token %s\nSee what there is: forgeyard token list", args[0])
 			}
 			if err != nil {
 				return err

@@ -247,6 +247,9 @@ func TestATokenThatHasExpiredSaysSo(t *testing.T) {
 	if err != nil || len(list.Items) != 1 || list.Items[0].State != "expired" || list.Items[0].Token != "" {
 		t.Errorf("listed: %+v, %v", list, err)
 	}
+	if gone, err := w.client.RevokeAccessToken(w.ctx, "short"); err != nil || gone.State != "revoked" {
+		t.Errorf("revoked, by the name that the list has: %+v, %v", gone, err)
+	}
 }
 
 func TestATokenIsMadeListedAndRevokedThroughTheInterface(t *testing.T) {
@@ -272,7 +275,10 @@ func TestATokenIsMadeListedAndRevokedThroughTheInterface(t *testing.T) {
 	if err != nil || gone.State != "revoked" || gone.RevokedAt == nil {
 		t.Errorf("revoked: %+v, %v", gone, err)
 	}
-	for id, want := range map[string]api.Code{"ci": api.CodeNotFound, "nobody": api.CodeNotFound, "00000000000000000000000000": api.CodeNotFound} {
+	if again, err := w.client.RevokeAccessToken(w.ctx, "ci"); err != nil || again.ID != made.ID || again.State != "revoked" || *again.RevokedAt != *gone.RevokedAt {
+		t.Errorf("revoked again, by its name: %+v, %v", again, err)
+	}
+	for id, want := range map[string]api.Code{"nobody": api.CodeNotFound, "00000000000000000000000000": api.CodeNotFound} {
 		if _, err := w.client.RevokeAccessToken(w.ctx, id); w.problem(err).Code != want {
 			t.Errorf("revoking %s: %v", id, err)
 		}

@@ -90,13 +90,13 @@ func (s *Server) revokeAccessToken(r *http.Request) (any, error) {
 	return accessTokenOf(&t), nil
 }
 
-// accessTokenID finds a token by the name that it has while it is good, or by its id.
+// accessTokenID finds a token by its name, of which there may be several while at most one is good, or by its id.
 func accessTokenID(v *store.View, text string) (forge.AccessTokenID, error) {
-	if t, err := v.AccessTokenByName(text, now()); err == nil {
-		return t.ID, nil
+	if t, err := v.AccessTokenByName(text, now()); !errors.Is(err, store.ErrNotFound) {
+		return t.ID, err
 	}
 	if _, _, ok := span(text); !ok {
-		return forge.AccessTokenID{}, api.NewProblem(api.CodeNotFound, "there is no token %s that is good", clip(text)) // it is a name
+		return forge.AccessTokenID{}, api.NewProblem(api.CodeNotFound, "there is no token %s", clip(text)) // it is a name
 	}
 	return lookUp[forge.AccessTokenID](v, store.AccessIDs, "token", text)
 }

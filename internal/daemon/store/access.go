@@ -58,9 +58,11 @@ func (v *View) AccessToken(token forge.AccessTokenID) (AccessToken, error) {
 	return one(v, `SELECT `+accessColumns+` FROM access_token t WHERE t.id = ?`, accessInto, token.ULID[:])
 }
 
-// AccessTokenByName returns the token that is good at a time and has a name. ErrNotFound.
+// AccessTokenByName returns the token that is good at a time and has a name; where there is none, the newest that had it.
+// ErrNotFound.
 func (v *View) AccessTokenByName(name string, now forge.WallTime) (AccessToken, error) {
-	return one(v, `SELECT `+accessColumns+` FROM access_token t WHERE t.name = ? AND `+goodAccess, accessInto, name, toInt(now))
+	return one(v, `SELECT `+accessColumns+` FROM access_token t WHERE t.name = ? ORDER BY `+goodAccess+` DESC, t.seq DESC LIMIT 1`,
+		accessInto, name, toInt(now))
 }
 
 // AccessTokens lists tokens, newest first, those with a sequence below before (zero: all), at most limit, and the cursor of the
@@ -80,7 +82,7 @@ func (v *View) AccessTokens(before uint64, limit int) ([]AccessToken, uint64, er
 // CreateAccessToken stores a token, and forgets those that are good no more since long ago. ErrExists where a good one has the
 // name; ErrAccessTokens.
 func (tx *Tx) CreateAccessToken(t AccessToken) error {
-	if _, err := tx.AccessTokenByName(t.Name, tx.now); !isNotFound(err) {
+	if old, err := tx.AccessTokenByName(t.Name, tx.now); err == nil && old.Good(tx.now) || err != nil && !isNotFound(err) {
 		return orExists(err, "an access token of this name")
 	}
 	before := toInt(tx.now) - accessTokensKept.Milliseconds()

@@ -84,6 +84,18 @@ func TestANameIsOfOneGoodAccessTokenAtATime(t *testing.T) {
 		t.Errorf("at the first one's end: %v", err)
 	}
 	y.later(func(tx *store.Tx) error { _, err := tx.RevokeAccessToken(access(2, "").ID); return err })
+	named := func() (last store.AccessToken) {
+		y.see(func(v *store.View) (err error) { last, err = v.AccessTokenByName("ci", y.now); return err })
+		return last
+	}
+	if last := named(); last.ID != access(2, "").ID || last.Good(y.now) {
+		t.Errorf("by name, where none is good: %+v", last)
+	}
+	later := y.now
+	if y.now = 2_000_000 - 1; named().ID != first.ID { // as after a clock that was set back
+		t.Errorf("by name, where an older one is good: %+v", named())
+	}
+	y.now = later
 	y.later(func(tx *store.Tx) error { return tx.CreateAccessToken(access(3, "ci")) })
 	y.see(func(v *store.View) error {
 		good, err := v.AccessTokenByName("ci", y.now)

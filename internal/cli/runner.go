@@ -196,7 +196,7 @@ type tokenFlags struct {
 func (t *tokenFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&t.pool, "pool", "", "pool of the runner")
-	f.StringVar(&t.trust, "trust", "", "which runs it may have: trusted, or untrusted as well")
+	f.StringVar(&t.trust, "trust", "", "class of the runner: trusted has trusted and untrusted runs, untrusted or protected only runs of that class (default trusted)")
 	f.StringArrayVar(&t.labels, "label", nil, "label of the runner; repeatable")
 	f.Uint32Var(&t.slots, "slots", 0, "jobs at a time")
 	f.DurationVar(&t.expires, "expires", 0, "how long the token can be used, at most 24h (default 15m)")

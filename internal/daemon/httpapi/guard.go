@@ -22,10 +22,13 @@ func asking(ctx context.Context) access.Who {
 // actor is the name of who asks, for audit events.
 func actor(ctx context.Context) string { return asking(ctx).Name }
 
-// admit finds out who asks. The request that it returns ends when who asks may ask no more.
+// admit finds out who asks; of a route that is for anybody that is nobody, but by the socket. The request that it returns ends when
+// who asks may ask no more.
 func (s *Server) admit(over Over, r *http.Request) (in *http.Request, leave func(), err error) {
-	ctx, who, leave := r.Context(), access.Socket(), func() {}
-	if over == TCP && !s.open[r.URL.Path] {
+	ctx, who, leave := r.Context(), access.Who{}, func() {}
+	if over == Socket {
+		who = access.Socket()
+	} else if _, route := s.mux.Handler(r); !s.open[route] {
 		shown, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if !ok {
 			shown = ""

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,31 @@ func TestEachRouteIsForItsRoleAndThoseAbove(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// A route that is for anybody makes nobody an administrator, and lets nobody further than itself.
+func TestWhoAsksWithoutATokenIsNobody(t *testing.T) {
+	w := newWorld(t)
+	for over, want := range map[Over]forge.Role{TCP: 0, Socket: admin} {
+		in, leave, err := w.server.admit(over, httptest.NewRequestWithContext(w.ctx, "GET", "/healthz", nil))
+		w.must(err)
+		if who := asking(in.Context()); who.Role != want {
+			t.Errorf("by way %d: %+v", over, who)
+		}
+		leave()
+	}
+	for path, want := range map[string]int{"POST /healthz": 401, "DELETE /readyz": 401, "HEAD /healthz": 200, "GET /healthz/": 401, "GET //healthz": 307, "GET /%68ealthz": 200} {
+		method, path, _ := strings.Cut(path, " ")
+		in := httptest.NewRequestWithContext(w.ctx, method, path, nil)
+		if strings.HasPrefix(path, "//") {
+			in.URL.Host, in.URL.Path = "", path // else its beginning is read as a host
+		}
+		answer := httptest.NewRecorder()
+		w.server.handler(TCP).ServeHTTP(answer, in)
+		if answer.Code != want {
+			t.Errorf("%s %s: %d, not %d", method, path, answer.Code, want)
+		}
+	}
 }
 
 // The roles of the table as a rule, so that a route that is added without a thought is found: whatever changes something takes a

@@ -19,10 +19,9 @@ func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	s.open = map[string]bool{}
 	for _, rt := range s.table() {
-		if rt.role == anybody {
-			s.open[rt.pattern()] = true
-		}
-		mux.HandleFunc(rt.method+" "+rt.pattern(), s.guard(rt.role, rt.serve))
+		pattern := rt.method + " " + rt.pattern()
+		s.open[pattern] = rt.role == anybody
+		mux.HandleFunc(pattern, s.guard(rt.role, rt.serve))
 	}
 	mux.HandleFunc("/", s.guard(forge.RoleViewer, s.noRoute))
 	return mux

@@ -66,7 +66,7 @@ type Server struct {
 	cfg         Config
 	log         *slog.Logger
 	mux         *http.ServeMux
-	open        map[string]bool // paths that are for anybody
+	open        map[string]bool // routes by their patterns: whether they are for anybody
 	denials     denials
 	streams     chan struct{}
 	checking    chan struct{} // a token for whoever checks the parts of the daemon

@@ -56,11 +56,16 @@ func ReadToken(path string) (forge.Secret, error) {
 	if err != nil {
 		return forge.Secret{}, fmt.Errorf("read the token: %w", err)
 	}
+	return ParseToken(text, path)
+}
+
+// ParseToken reads a bearer token from a text, whose place an error names.
+func ParseToken(text []byte, place string) (forge.Secret, error) {
 	if text = bytes.TrimSpace(text); len(text) == 0 {
-		return forge.Secret{}, fmt.Errorf("read the token: %s is empty", path)
+		return forge.Secret{}, fmt.Errorf("read the token: %s is empty", place)
 	}
 	if bytes.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return forge.Secret{}, fmt.Errorf("read the token: %s holds more than a token, which is one word", path)
+		return forge.Secret{}, fmt.Errorf("read the token: %s holds more than a token, which is one word", place)
 	}
 	return forge.NewSecret(text), nil
 }

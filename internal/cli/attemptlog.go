@@ -170,7 +170,7 @@ func (l *attemptLog) output(e api.Event) error {
 	}
 	stderr := o.Stream != "stdout"
 	if l.bare {
-		if err := l.printer.output(e); err != nil {
+		if err := l.pass(e); err != nil {
 			return err
 		}
 	}
@@ -187,6 +187,13 @@ func (l *attemptLog) output(e api.Event) error {
 		}
 	}
 	return nil
+}
+
+// pass passes the bytes on as they are. An attempt of which nothing was heard for long may still speak beside the next one.
+func (l *attemptLog) pass(e api.Event) error {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	return l.printer.output(e)
 }
 
 // item shows a line, and keeps what is told again at the end.

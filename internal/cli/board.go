@@ -125,7 +125,9 @@ func (b *board) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.f.many = b.f.many || len(run.Jobs) > 1
+	if len(run.Jobs) > 1 && !b.f.many { // only before the first log is shown: from then on logs read it
+		b.f.many = true
+	}
 	if run.CreatedAt != nil {
 		b.mu.Lock()
 		b.view.Begun = *run.CreatedAt

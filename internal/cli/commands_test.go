@@ -233,6 +233,40 @@ func TestContextsAreSavedForThisUserAlone(t *testing.T) {
 	w.run("context", "add", "x").want(t, 64, "", "say which server")
 }
 
+// A context that cannot be saved leaves the token of the one that it would have replaced.
+func TestABadContextLeavesTheTokenThatIsGood(t *testing.T) {
+	w := newWorld(t)
+	w.stdin = "hush\n"
+	w.run("context", "add", "work", "--server", "http://x", "--token-file", "-").want(t, 0, "", "using work")
+	w.stdin = "other\n"
+	w.run("context", "add", "work", "--server", "ftp://x", "--token-file", "-").want(t, 64, "", "no address of a daemon")
+	w.stdin = "two words\n"
+	w.run("context", "add", "work", "--server", "http://y", "--token-file", "-").want(t, 4, "", "standard input holds more than a token")
+	w.stdin = ""
+	w.run("context", "add", "work", "--server", "http://y", "--token-file", "-").want(t, 4, "", "standard input is empty")
+	if got, err := os.ReadFile(filepath.Join(w.env["HOME"], ".config", "forgeyard", "work.token")); err != nil || string(got) != "hush\n" {
+		t.Errorf("the token is %q, %v", got, err)
+	}
+	w.run("context", "list").want(t, 0, "http://x", "")
+}
+
+func TestAPlaceWhereNothingCanBeKeptIsToldWithAnother(t *testing.T) {
+	w := newWorld(t)
+	file := filepath.Join(w.env["HOME"], "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.env["HOME"] = file
+	w.stdin = "hush"
+	for _, args := range [][]string{
+		{"context", "add", "work", "--server", "http://x"}, {"context", "add", "work", "--server", "http://x", "--token-file", "-"}, {"toolchain", "allow", t.TempDir()},
+	} {
+		w.run(args...).want(t, 3, "", "not a directory\nSettings can be in another folder: XDG_CONFIG_HOME=DIR")
+	}
+	w.env["XDG_CONFIG_HOME"] = t.TempDir()
+	w.run("context", "add", "work", "--server", "http://x", "--token-file", "-").want(t, 0, "", "using work")
+}
+
 func TestTheDoctorNamesWhatIsWrong(t *testing.T) {
 	f := newFake(t)
 	f.on("GET /version", func(*http.Request) any { return &api.Version{Version: "9.9"} })

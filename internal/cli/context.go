@@ -49,21 +49,23 @@ func (a *app) addContext(name string) error {
 	if a.server == "" {
 		return console.Usage("say which server: forgeyard context add %s --server URL", name)
 	}
+	if _, err := api.NewClient(a.server, api.Options{}); err != nil {
+		return console.Usage("%v", err)
+	}
 	saved, err := a.contexts()
 	if err != nil {
 		return err
 	}
+	i := saved.index(name)
+	if i < 0 && len(saved.Contexts) == MaxContexts {
+		return fmt.Errorf("there are %d contexts already\nRemove one: forgeyard context rm NAME", MaxContexts)
+	}
 	c := savedContext{Name: name, Server: a.server}
-	if c.TokenFile, err = a.keepToken(name); err != nil {
+	if c.TokenFile, err = a.keepToken(name); err != nil { // last: it may take the place of a token that is good
 		return err
 	}
-	if _, err := api.NewClient(c.Server, api.Options{}); err != nil {
-		return console.Usage("%v", err)
-	}
-	if i := saved.index(name); i >= 0 {
+	if i >= 0 {
 		saved.Contexts[i] = c
-	} else if len(saved.Contexts) == MaxContexts {
-		return fmt.Errorf("there are %d contexts already\nRemove one: forgeyard context rm NAME", MaxContexts)
 	} else {
 		saved.Contexts = append(saved.Contexts, c)
 	}
@@ -92,18 +94,15 @@ func (a *app) keepToken(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the token: %w", err)
 	}
+	if _, err := api.ParseToken(text, "standard input"); err != nil {
+		return "", program.Exit(program.CodeAuth, err)
+	}
 	dir, err := a.configDir()
 	if err != nil {
 		return "", err
 	}
 	file := filepath.Join(dir, name+".token")
-	if err := writePrivate(file, text); err != nil {
-		return "", fmt.Errorf("keep the token: %w", err)
-	}
-	if _, err := api.ReadToken(file); err != nil {
-		return "", errors.Join(program.Exit(program.CodeAuth, err), os.Remove(file))
-	}
-	return file, nil
+	return file, keep("the token", file, text)
 }
 
 func (a *app) contextUse() *cobra.Command {

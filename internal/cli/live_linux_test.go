@@ -44,14 +44,18 @@ func (p person) sees(t *testing.T, what string, ok func(screen []string) bool) {
 	}
 }
 
+// try runs a command at the terminal.
+func (p person) try(w *world, args ...string) error {
+	return cli.Main(w.ctx, nil, cli.Env{
+		Stdin: p.Program, Stdout: p.Program, Stderr: p.Program, Version: "1.2.3", Local: w.local,
+		Getenv: func(name string) string { return w.env[name] },
+	}, args)
+}
+
 // run runs a command at the terminal, and returns its code and everything that stays there.
 func (p person) run(t *testing.T, w *world, args ...string) (code int, all []string) {
 	t.Helper()
-	env := cli.Env{
-		Stdin: p.Program, Stdout: p.Program, Stderr: p.Program, Version: "1.2.3", Local: w.local,
-		Getenv: func(name string) string { return w.env[name] },
-	}
-	err := cli.Main(w.ctx, nil, env, args)
+	err := p.try(w, args...)
 	var exit *program.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.Err != nil) {
 		t.Errorf("%v", err)
@@ -396,6 +400,55 @@ func TestACaptureThatTakesLongShowsHowFarItIs(t *testing.T) {
 	for _, line := range all {
 		if strings.HasPrefix(line, "source:") {
 			t.Errorf("it stays: %q", line)
+		}
+	}
+}
+
+// A slowStart is a Local whose daemon and agent are ready when a channel is closed.
+type slowStart struct {
+	nobody
+	ready    chan struct{}
+	endpoint string
+	err      error // they do not come up
+}
+
+func (s slowStart) Run(ctx, _ context.Context, _ cli.LocalOptions, use func(context.Context, string) error) error {
+	<-s.ready
+	if s.err != nil {
+		return s.err
+	}
+	return use(ctx, s.endpoint)
+}
+
+func TestAPersonIsToldThatADaemonStarts(t *testing.T) {
+	for _, failed := range []error{nil, errors.New("no room")} {
+		f := newFake(t)
+		l := f.legRun("a")
+		l.over("Succeeded", 0)
+		w, p := pipelineWorld(t, f), sit(t, 90, 12)
+		delete(w.env, "FORGEYARD_SERVER")
+		local := slowStart{ready: make(chan struct{}), endpoint: f.server.URL, err: failed}
+		w.local = local
+		done := make(chan struct{})
+		var all []string
+		go func() {
+			defer close(done)
+			if failed == nil {
+				_, all = p.run(t, w, "run", "--source", "none")
+				return
+			}
+			if code := program.Code(p.try(w, "run", "--source", "none")); code != program.CodeInfrastructure {
+				t.Errorf("code %d", code)
+			}
+		}()
+		p.sees(t, "that a daemon starts", func(screen []string) bool {
+			return len(screen) > 0 && strings.HasPrefix(screen[len(screen)-1], "starting a daemon and an agent in this process (")
+		})
+		close(local.ready)
+		<-done
+		p.sees(t, "a screen without that", func(screen []string) bool { return !strings.Contains(strings.Join(screen, "\n"), "starting") })
+		if strings.Contains(strings.Join(all, "\n"), "starting") {
+			t.Errorf("it stays: %q", all)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -10,10 +11,10 @@ import (
 	"github.com/forgeyard/forgeyard/internal/snapshot"
 )
 
-// When the capture of a source is told of.
+// When a person who waits is told what for.
 const (
 	shownAfter = 500 * time.Millisecond // on a terminal, while it goes on
-	toldAfter  = 3 * time.Second        // elsewhere, once it has ended
+	toldAfter  = 3 * time.Second        // elsewhere, once a source was captured
 )
 
 // progress shows how far the capture of a source is, until done is called.
@@ -31,13 +32,34 @@ func (a *app) progress() (p *snapshot.Progress, done func()) {
 			})
 		}
 	}
-	_, closeScreen := a.openScreen(out, terminal.Config{Block: func(width, _ int, now time.Time) []string {
-		if now.Sub(begun) < shownAfter {
-			return nil
+	return p, a.show(out, func(took time.Duration) string { return progressLine(p, took) })
+}
+
+// starting says on a terminal that a daemon and an agent start in this process, until done is called.
+func (a *app) starting() (done func()) {
+	out, ok := a.live()
+	if !ok {
+		return func() {}
+	}
+	return a.show(out, func(took time.Duration) string {
+		return "starting a daemon and an agent in this process (" + display.Took(took) + ")"
+	})
+}
+
+// show shows a line of what takes long on a terminal, until done is called.
+func (a *app) show(out *os.File, line func(took time.Duration) string) (done func()) {
+	begun := time.Now()
+	t, closeScreen := a.openScreen(out, terminal.Config{Block: func(width, _ int, now time.Time) []string {
+		if took := now.Sub(begun); took >= shownAfter {
+			return a.styleOf(out).Line(line(took), width)
 		}
-		return a.styleOf(out).Line(progressLine(p, now.Sub(begun)), width)
+		return nil
 	}})
-	return p, func() { _ = closeScreen() } // a terminal that is gone shows no more
+	first := time.AfterFunc(shownAfter, t.Redraw) // the terminal's own clock is slower
+	return func() {
+		first.Stop()
+		_ = closeScreen() // a terminal that is gone shows no more
+	}
 }
 
 // progressLine says how far a capture is.

@@ -236,7 +236,10 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 			unconfine(request)
 		}
 	}
+	started := a.starting()
+	defer started()
 	return a.ownFailed(data, offerUnsandboxed(a.env.Local.Run(ctx, a.program.Force(), local, func(serving context.Context, endpoint string) error {
+		started()
 		a.own = serving.Done() != nil // what never ends is another process
 		return a.submitTo(ctx, serving, endpoint, request, o, false)
 	})))

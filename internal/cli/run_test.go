@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,6 +65,39 @@ func TestRunPrintsTheOutputAndEndsWithTheRun(t *testing.T) {
 		r.want(t, code, "", "run "+state)
 		if strings.Contains(r.stdout, "err") {
 			t.Errorf("standard output got %q", r.stdout)
+		}
+	}
+}
+
+// An attempt whose runner was lost may be heard of again while the next one runs: what both say comes out whole.
+func TestTwoAttemptsMaySpeakAtATime(t *testing.T) {
+	const each = 500
+	f := newFake(t)
+	f.story("Succeeded", 0)
+	next := strings.Replace(attemptID, "01", "02", 1)
+	f.on("GET /runs/{id}/events", func(*http.Request) any {
+		return []api.Event{
+			event(1, api.EventChange, api.RunEvent{Kind: "attempt", ID: attemptID, To: "Running"}),
+			event(2, api.EventChange, api.RunEvent{Kind: "attempt", ID: next, To: "Running"}),
+			event(3, api.EventEnd, ended("Succeeded", 0)),
+		}
+	})
+	f.on("GET /attempts/{id}", func(r *http.Request) any { return &api.Attempt{ID: r.PathValue("id"), Job: jobID, Number: 1} })
+	var both sync.WaitGroup
+	both.Add(2)
+	f.on("GET /attempts/{id}/log", func(r *http.Request) any {
+		both.Done()
+		both.Wait()
+		var log []api.Event
+		for i := range each {
+			log = append(log, event(i+1, api.EventOutput, api.OutputOf(uint64(i+1), "stdout", nil, []byte(r.PathValue("id")+"\n")))) //nolint:gosec // few
+		}
+		return append(log, event(each+1, api.EventEnd, api.LogEnd{Attempt: api.Attempt{Ended: true, Class: "Succeeded"}, Complete: true}))
+	})
+	r := f.world(t).run("run", "--", "make")
+	for _, id := range []string{attemptID, next} {
+		if n := strings.Count(r.stdout, id+"\n"); n != each || len(r.stdout) != 2*each*(len(id)+1) {
+			t.Errorf("%s: %d lines of %d, in %d bytes", id, n, each, len(r.stdout))
 		}
 	}
 }

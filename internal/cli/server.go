@@ -197,7 +197,7 @@ func (a *app) contexts() (*savedContexts, error) {
 		return &savedContexts{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read saved contexts: %w", err)
+		return nil, noConfig("read saved contexts", err)
 	}
 	var s savedContexts
 	if err := json.Unmarshal(data, &s); err != nil || len(s.Contexts) > MaxContexts {
@@ -216,16 +216,22 @@ func (a *app) save(s *savedContexts) error {
 	if err != nil {
 		return err
 	}
-	if err := writePrivate(file, append(data, '\n')); err != nil {
-		return fmt.Errorf("save contexts: %w", err)
-	}
-	return nil
+	return keep("the contexts", file, append(data, '\n'))
 }
 
-// writePrivate replaces a file in one step, with a mode for its owner alone. It makes the folder.
-func writePrivate(file string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
+// noConfig is the error of our folder for configuration that cannot be used.
+func noConfig(doing string, err error) error {
+	return program.Exit(program.CodeInfrastructure, fmt.Errorf("%s: %w\nSettings can be in another folder: XDG_CONFIG_HOME=DIR", doing, err))
+}
+
+// keep replaces a file below our folder for configuration in one step, with a mode for its owner alone. It makes the folder.
+func keep(what, file string, data []byte) error {
+	err := os.MkdirAll(filepath.Dir(file), 0o700)
+	if err == nil {
+		err = disk.WriteFile(file, data, 0o600)
 	}
-	return disk.WriteFile(file, data, 0o600)
+	if err != nil {
+		return noConfig("keep "+what, err)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,14 +97,14 @@ func (a *app) writeSettings(edit func(text []byte) ([]byte, bool, error)) (file 
 	file = filepath.Join(dir, settingsFile)
 	text, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", false, fmt.Errorf("read the settings: %w", err)
+		return "", false, noConfig("read the settings", err)
 	}
 	text, done, err = edit(text)
 	if err != nil || !done {
 		return file, false, err
 	}
-	if err := writePrivate(file, text); err != nil {
-		return "", false, fmt.Errorf("keep the settings: %w", err)
+	if err := keep("the settings", file, text); err != nil {
+		return "", false, err
 	}
 	return file, true, nil
 }

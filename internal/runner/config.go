@@ -17,13 +17,14 @@ import (
 	"github.com/forgeyard/forgeyard/internal/trust"
 )
 
-// The folders of an agent below its state folder, besides those of package localstate.
+// What an agent keeps in its state folder, besides what package localstate does.
 const (
 	trustName    = "trust"
 	workName     = "work"
 	spoolName    = "spool"
 	executorName = "executor"
 	objectsName  = "objects"
+	toolsName    = "toolchains" // what they have said of themselves
 )
 
 // MaxEndpoints bounds the daemons that an agent may be told of.

@@ -167,6 +167,7 @@ func (a *Agent) machine() (err error) {
 	}
 	a.host = &capability.Host{
 		Executors: executors, Disk: a.work.Free, Labels: a.cfg.Labels, Slots: uint32(a.cfg.Slots), Reserve: a.cfg.Reserve,
+		Memory: filepath.Join(path, toolsName),
 	}
 	if a.cfg.Policy.AllowHostNetwork {
 		a.host.Features = append(a.host.Features, forge.FeatureHostNetwork)

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/forgeyard/forgeyard/internal/executor"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -26,14 +27,16 @@ type Host struct {
 	Features  []string                                    // what else this agent can do
 	Slots     uint32                                      // attempts at once
 	Reserve   forge.Resources                             // what the agent keeps for itself and the machine's owner
+	Memory    string                                      // the file for what tools have said; none if empty
 }
 
-// Capabilities probes the machine, which takes as long as the slowest tool takes to say its version. The snapshot is in its
+// Capabilities probes the machine, which takes as long as the slowest tool takes to say its version. What tools said to an earlier
+// process stands for an hour, while their files stay as they were. The snapshot is in its
 // canonical form, so that two probes which found the same have the same digest. An error says what could not be seen; the
 // rest is there.
 func (h *Host) Capabilities(ctx context.Context) (forge.Capabilities, error) {
 	c, err := h.Quick()
-	c.Toolchains = toolchains(ctx)
+	c.Toolchains = toolchains(ctx, h.Memory, time.Now())
 	return c.Canonical(), err
 }
 

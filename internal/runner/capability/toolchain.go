@@ -33,22 +33,38 @@ var tools = []struct {
 
 var versionPattern = regexp.MustCompile(`[0-9]+(\.[0-9]+){1,3}`)
 
-// toolchains asks all of them at once and waits for every answer.
-func toolchains(ctx context.Context) []forge.Toolchain {
-	versions := make([]string, len(tools))
+// toolchains asks those at once whose answers of before do not stand, and waits for every answer. What was said is kept in the
+// file memory, if one is named.
+func toolchains(ctx context.Context, memory string, now time.Time) []forge.Toolchain {
+	known := recall(memory)
+	answers := make([]answer, len(tools))
+	asked := false
 	var all sync.WaitGroup
 	for i, tool := range tools {
-		if _, err := exec.LookPath(tool.argv[0]); err != nil {
+		next, ok := toAsk(tool.argv[0], now)
+		if before := known[tool.id]; ok && before.stands(next) {
+			answers[i] = before
 			continue
 		}
-		all.Go(func() { versions[i] = ask(ctx, tool.argv) })
+		if ok {
+			asked = true
+			all.Go(func() {
+				next.Version = ask(ctx, tool.argv)
+				answers[i] = next
+			})
+		}
 	}
 	all.Wait()
 	var found []forge.Toolchain
-	for i, version := range versions {
-		if version != "" {
-			found = append(found, forge.Toolchain{ID: tools[i].id, Version: version, Source: forge.ToolchainHost, Warm: true})
+	said := map[string]answer{}
+	for i, a := range answers {
+		if a.Version != "" {
+			found = append(found, forge.Toolchain{ID: tools[i].id, Version: a.Version, Source: forge.ToolchainHost, Warm: true})
+			said[tools[i].id] = a
 		}
+	}
+	if asked && memory != "" {
+		remember(memory, said)
 	}
 	return found
 }

@@ -1,10 +1,6 @@
 package store
 
-import (
-	"strings"
-
-	"github.com/forgeyard/forgeyard/internal/forge"
-)
+import "github.com/forgeyard/forgeyard/internal/forge"
 
 // CacheEntry is a cache that a job has left: its folders, in the order of the paths that its job names.
 type CacheEntry struct {
@@ -64,26 +60,24 @@ type CacheFilter struct {
 	Limit      int
 }
 
-func (f *CacheFilter) takes(c *CacheEntry) bool {
-	return strings.HasPrefix(c.Key, f.Prefix) && (f.Key == "" || f.Key == c.Key)
+// ofCaches is what a filter takes, whatever its page. substr and not LIKE, as above.
+const ofCaches = `c.project = ? AND substr(c.key, 1, ?) = ? AND (? = '' OR c.key = ?)`
+
+func (f *CacheFilter) args() []any {
+	return []any{string(f.Project), int64(len([]rune(f.Prefix))), f.Prefix, f.Key, f.Key}
 }
 
 // Caches lists caches by key, and those of one key by their class of trust.
 func (v *View) Caches(f CacheFilter) ([]CacheEntry, error) {
-	// substr and not LIKE, as above.
-	return list(v, `SELECT `+cacheColumns+` FROM cache c WHERE c.project = ? AND substr(c.key, 1, ?) = ? AND (? = '' OR c.key = ?)
-		AND (c.key > ? OR c.key = ? AND c.trust > ?) ORDER BY c.key, c.trust LIMIT ?`, cacheInto,
-		string(f.Project), int64(len([]rune(f.Prefix))), f.Prefix, f.Key, f.Key, f.After, f.After, toInt(f.AfterTrust), page(f.Limit))
+	return list(v, `SELECT `+cacheColumns+` FROM cache c WHERE `+ofCaches+` AND (c.key > ? OR c.key = ? AND c.trust > ?)
+		ORDER BY c.key, c.trust LIMIT ?`, cacheInto, append(f.args(), f.After, f.After, toInt(f.AfterTrust), page(f.Limit))...)
 }
 
 // RemoveCaches forgets caches, whatever After and Limit of the filter are, and returns them. Their objects stay.
 func (tx *Tx) RemoveCaches(f CacheFilter) (gone []CacheEntry, err error) {
-	all, err := list(&tx.View, `SELECT `+cacheColumns+` FROM cache c WHERE c.project = ? ORDER BY c.key, c.trust`, cacheInto, string(f.Project))
-	for i := 0; err == nil && i < len(all); i++ {
-		if f.takes(&all[i]) {
-			gone = append(gone, all[i])
-			_, err = tx.exec(`DELETE FROM cache WHERE project = ? AND trust = ? AND key = ?`, string(f.Project), toInt(all[i].Trust), all[i].Key)
-		}
+	gone, err = list(&tx.View, `SELECT `+cacheColumns+` FROM cache c WHERE `+ofCaches+` ORDER BY c.key, c.trust`, cacheInto, f.args()...)
+	if err == nil && len(gone) > 0 {
+		_, err = tx.exec(`DELETE FROM cache AS c WHERE `+ofCaches, f.args()...)
 	}
 	return gone, err
 }

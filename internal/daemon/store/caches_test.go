@@ -102,4 +102,25 @@ func TestCachesAreListedInPages(t *testing.T) {
 		}
 		return nil
 	})
+	left := 10
+	for _, c := range []struct {
+		prefix string
+		n      int
+	}{{"a_", 2}, {"A", 0}, {"ü-2", 2}, {"", 6}} {
+		y.later(func(tx *store.Tx) error {
+			gone, err := tx.RemoveCaches(store.CacheFilter{Project: "p", Prefix: c.prefix, After: "x", Limit: 1})
+			if len(gone) != c.n {
+				t.Errorf("of %q %d were removed", c.prefix, len(gone))
+			}
+			return err
+		})
+		left -= c.n
+		y.see(func(v *store.View) error {
+			all, err := v.Caches(store.CacheFilter{Project: "p"})
+			if len(all) != left {
+				t.Errorf("without %q there are %d, not %d", c.prefix, len(all), left)
+			}
+			return err
+		})
+	}
 }

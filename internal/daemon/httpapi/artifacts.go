@@ -246,11 +246,7 @@ func (s *Server) getArtifact(r *http.Request) (any, error) {
 	if err := s.total(r.Context(), &k); err != nil {
 		return nil, err
 	}
-	n, err := limit(r)
-	if err != nil {
-		return nil, err
-	}
-	from, err := number(r, "cursor")
+	n, from, err := pageOf(r)
 	if err != nil {
 		return nil, err
 	}

@@ -48,11 +48,7 @@ func (s *Server) protocols(*http.Request) (any, error) { return s.cfg.Protocols,
 func (s *Server) version(*http.Request) (any, error) { return s.cfg.Version, nil }
 
 func (s *Server) audit(r *http.Request) (any, error) {
-	n, err := limit(r)
-	if err != nil {
-		return nil, err
-	}
-	before, err := number(r, "cursor")
+	n, before, err := pageOf(r)
 	if err != nil {
 		return nil, err
 	}

@@ -172,6 +172,14 @@ func limit(r *http.Request) (int, error) {
 	return n, nil
 }
 
+// pageOf reads the size of a page and where it begins, of a list whose cursors are numbers.
+func pageOf(r *http.Request) (n int, cursor uint64, err error) {
+	if n, err = limit(r); err == nil {
+		cursor, err = number(r, "cursor")
+	}
+	return n, cursor, err
+}
+
 // number reads a parameter that is a number; absent is zero.
 func number(r *http.Request, name string) (uint64, error) {
 	text := r.URL.Query().Get(name)

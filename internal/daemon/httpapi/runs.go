@@ -136,14 +136,11 @@ func pipelineOf(p *api.PipelineRequest, out *control.Submission) error {
 }
 
 func (s *Server) listRuns(r *http.Request) (any, error) {
-	n, err := limit(r)
+	n, before, err := pageOf(r)
 	if err != nil {
 		return nil, err
 	}
-	f := store.RunFilter{Project: forge.ProjectName(r.URL.Query().Get("project")), Limit: n}
-	if f.Before, err = number(r, "cursor"); err != nil {
-		return nil, err
-	}
+	f := store.RunFilter{Project: forge.ProjectName(r.URL.Query().Get("project")), Limit: n, Before: before}
 	if text := r.URL.Query().Get("state"); text != "" {
 		state, ok := runState(text)
 		if !ok {

@@ -52,11 +52,7 @@ func (s *Server) createAccessToken(r *http.Request) (any, error) {
 }
 
 func (s *Server) listAccessTokens(r *http.Request) (any, error) {
-	n, err := limit(r)
-	if err != nil {
-		return nil, err
-	}
-	before, err := number(r, "cursor")
+	n, before, err := pageOf(r)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,8 +29,11 @@ type sitting struct {
 func sit(t *testing.T, args ...string) *sitting {
 	t.Helper()
 	seat, err := emulator.Sit(90, 16)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		t.Skip("there are no terminals here: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = seat.Close() })
 	exe, err := os.Executable()

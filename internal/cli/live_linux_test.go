@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -27,8 +28,11 @@ type person struct{ *emulator.Seat }
 func sit(t *testing.T, width, height int) person {
 	t.Helper()
 	seat, err := emulator.Sit(width, height)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		t.Skip("there are no terminals here: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = seat.Close() })
 	return person{seat}
@@ -186,15 +190,27 @@ func (l *legs) writes(i int, text string) {
 	l.says(i, api.EventOutput, api.OutputOf(1, "stdout", nil, []byte(text)))
 }
 
-// ends ends a job, with a reason if it failed.
+// ends ends a job, with a reason if it failed. Its log comes by another way, so that it may end before or after.
 func (l *legs) ends(i int, reason string) {
-	code, class, state := 0, "Succeeded", "Succeeded"
+	l.logEnds(i, reason)
+	l.jobEnds(i, reason)
+}
+
+func (l *legs) logEnds(i int, reason string) {
+	code, class := 0, "Succeeded"
 	if reason != "" {
-		code, class, state = 3, "ExitCode", "Failed"
+		code, class = 3, "ExitCode"
 	}
 	took := api.Duration(1500 * time.Millisecond)
 	l.says(i, api.EventStepFinished, api.LogStep{Result: &api.StepResult{Class: class, ExitCode: &code, Duration: &took}})
 	l.says(i, api.EventEnd, api.LogEnd{Attempt: api.Attempt{ID: attemptOf(l.id(i)), Ended: true, Number: 1}, Complete: true})
+}
+
+func (l *legs) jobEnds(i int, reason string) {
+	code, class, state := 0, "Succeeded", "Succeeded"
+	if reason != "" {
+		code, class, state = 3, "ExitCode", "Failed"
+	}
 	l.becomes(i, state, func(j *api.Job) {
 		from, to := time.Unix(1000, 0), time.Unix(1012, 0)
 		j.Ended, j.Reason, j.Class = true, reason, class
@@ -243,7 +259,9 @@ func TestATerminalShowsTheJobsBelowTheirLogs(t *testing.T) {
 		return strings.Contains(s, "● lint") && strings.Contains(s, "1/2 build: 20%") && strings.Contains(s, "○ test (1.25)         needs lint")
 	})
 	l.writes(0, "\r100%\n::warning file=a.go,line=7::odd\n")
-	l.ends(0, "")
+	l.logEnds(0, "")
+	p.sees(t, "the end of a log", func(screen []string) bool { return slices.Contains(screen, "lint        | ✓ build (1.5s)") })
+	l.jobEnds(0, "")
 	for i := 1; i <= 2; i++ {
 		l.becomes(i, "Active", nil)
 		l.says(i, api.EventStepStarted, api.LogStep{Step: 1})

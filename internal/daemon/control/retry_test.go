@@ -124,6 +124,19 @@ func TestANamedJobIsRetriedWithWhatItNeeds(t *testing.T) {
 	}
 }
 
+// A run of a job that was named ends by its own jobs. What else has failed is taken over as it is, and tried again by the next one.
+func TestARetryOfANamedJobLeavesOtherFailuresToTheNext(t *testing.T) {
+	w, a := newStage(t)
+	old := w.pipelined("version: 1\njobs:\n  a: { steps: [x] }\n  b: { steps: [x] }\n  c: { needs: b, steps: [x] }\n", pipeline.Facts{})
+	w.play(a, old, map[string]outcome{"a": fails, "b": fails})
+	named := w.retried(Retry{Run: old.ID, Jobs: []string{"a"}})
+	w.play(a, named, nil)
+	w.told(named, forge.RunSucceeded, "a Succeeded")
+	next := w.retried(Retry{Run: named.ID})
+	w.play(a, next, nil)
+	w.told(next, forge.RunSucceeded, "b Succeeded", "c Succeeded")
+}
+
 func TestWhatCannotBeRetriedSaysWhy(t *testing.T) {
 	w, a := newStage(t)
 	run := w.pipelined("version: 1\njobs:\n  a: { steps: [x] }\n  b: { needs: a, steps: [x] }\n", pipeline.Facts{})

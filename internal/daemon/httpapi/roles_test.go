@@ -1,16 +1,20 @@
 package httpapi
 
 import (
+	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/daemon/access"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
 )
 
@@ -255,6 +259,42 @@ func TestAStreamEndsWhenItsTokenIsRevoked(t *testing.T) {
 			!strings.Contains(p.Detail, "forgeyard token create --role viewer --name v") {
 			t.Errorf("%s ended after %d events with %v", c.what, events, last)
 		}
+	}
+}
+
+// A token that is revoked in the middle of an upload: what waits for the rest of the body ends, and nothing is stored.
+func TestAnUploadEndsWhenItsTokenIsRevoked(t *testing.T) {
+	w := newWorld(t)
+	content := []byte("the beginning and the end")
+	ref := digest.RefOf(content)
+	body, rest := io.Pipe()
+	defer func() { _ = rest.Close() }()
+	reading := make(chan struct{})
+	ctx := httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{Got100Continue: func() { close(reading) }})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, w.url+"/api/v1/cas/"+ref.String()+"?project=default", body)
+	w.must(err)
+	req.ContentLength = int64(len(content))
+	req.Header.Set("Authorization", "Bearer "+w.token("d", developer))
+	req.Header.Set("Expect", "100-continue")
+	var told sync.WaitGroup
+	told.Go(func() {
+		<-reading
+		_, _ = rest.Write(content[:5])
+		if _, err := w.client.RevokeAccessToken(w.ctx, "d"); err != nil {
+			t.Error(err)
+		}
+	})
+	transport := &http.Transport{ExpectContinueTimeout: time.Minute}
+	defer transport.CloseIdleConnections()
+	answer, err := transport.RoundTrip(req)
+	told.Wait()
+	w.must(err)
+	if p := problemIn(t, answer); p.Code != api.CodeTokenRevoked || !strings.Contains(p.Detail, "forgeyard token create --role developer --name d") {
+		t.Errorf("it ended with %+v", p)
+	}
+	_ = answer.Body.Close()
+	if answer := w.ask("HEAD", "/api/v1/cas/"+ref.String()+"?project=default", "", ""); answer.StatusCode != http.StatusNotFound {
+		t.Errorf("the object: %s", answer.Status)
 	}
 }
 

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -82,7 +83,11 @@ func (s *Server) audit(e store.AuditEvent) {
 	case n > auditsPerRunner:
 		return
 	}
-	s.cfg.Log.Warn("audit", "kind", e.Kind, telemetry.KeyRunner, e.Runner.String(), "subject", e.Subject, "detail", e.Detail)
+	level := slog.LevelWarn
+	if e.Kind == auditNames[authority.AuditSessionReplaced] {
+		level = slog.LevelInfo // an agent was started anew: nobody has to look
+	}
+	s.cfg.Log.Log(s.work, level, "audit", "kind", e.Kind, telemetry.KeyRunner, e.Runner.String(), "subject", e.Subject, "detail", e.Detail)
 	s.launch(func() core.Event {
 		err := s.cfg.Store.Update(s.work, store.ClassRest, func(tx *store.Tx) error { return tx.AppendAudit(e) })
 		if err != nil {

@@ -61,6 +61,10 @@ func TestASupersededProcessIsToldToStop(t *testing.T) {
 		if reason != forge.CloseSessionSuperseded || rejected != forge.CloseSessionSuperseded {
 			t.Errorf("rejected for %v, closed for %v", rejected, reason)
 		}
+		// A start is nothing to warn of; it is in the audit log all the same.
+		if log := w.journal.String(); !strings.Contains(log, "level=INFO msg=audit kind=session_replaced") {
+			t.Errorf("told: %s", log)
+		}
 	})
 }
 

@@ -498,9 +498,10 @@ func TestAJobThatWaitsForItsGroupSaysSo(t *testing.T) {
 // A submission that is made again is the same run, and another one with its key is none.
 func TestAPipelineIsSubmittedOnceForAKey(t *testing.T) {
 	w := newWorld(t)
+	trust := forge.TrustTrusted
 	submit := func(text string, facts pipeline.Facts) (store.Run, error) {
 		run, _, err := w.Submit(w.ctx, Submission{
-			Project: forge.DefaultProject, Trust: forge.TrustTrusted, Key: "once", Pipeline: &Pipeline{File: "p.yml", Text: []byte(text), Facts: facts},
+			Project: forge.DefaultProject, Trust: trust, Key: "once", Pipeline: &Pipeline{File: "p.yml", Text: []byte(text), Facts: facts},
 		})
 		return run, err
 	}
@@ -514,6 +515,10 @@ func TestAPipelineIsSubmittedOnceForAKey(t *testing.T) {
 		if _, err := submit(text, facts); !errors.Is(err, ErrKeyReused) {
 			t.Errorf("another one: %v", err)
 		}
+	}
+	trust = forge.TrustUntrusted
+	if _, err := submit(text, pipeline.Facts{SHA: "1"}); !errors.Is(err, ErrKeyReused) {
+		t.Errorf("the same of a stranger: %v", err)
 	}
 }
 

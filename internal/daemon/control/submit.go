@@ -96,9 +96,10 @@ func (c *Control) Submit(ctx context.Context, s Submission) (run store.Run, made
 	return run, made, nil
 }
 
-// same checks that a run has exactly these jobs, and was planned from the same, if it was planned.
+// same checks that a run has exactly these jobs, and was planned from the same, if it was planned. Who has another trust does not get
+// the run of whoever was first with a key.
 func same(tx *store.Tx, run *store.Run, n *store.NewRun) error {
-	if run.RetryOf != n.RetryOf {
+	if run.RetryOf != n.RetryOf || run.Trust != n.Trust {
 		return ErrKeyReused
 	}
 	have, err := tx.Jobs(run.ID)

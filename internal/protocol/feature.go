@@ -17,12 +17,13 @@ const (
 	FeatureLogZstd   Feature = 3 // log streams with encoding zstd
 	FeatureCASZstd   Feature = 4 // object runs with encoding zstd
 	FeatureProbe     Feature = 5 // ProbeRequest
+	FeatureCASSnappy Feature = 6 // object runs with encoding snappy
 )
 
 // MaxFeatures bounds the features that one peer may list.
 const MaxFeatures = 64
 
-var featureNames = []string{"", "LogResumeV1", "CasRangeResumeV1", "LogZstdV1", "CasZstdV1", "HealthProbeV1"}
+var featureNames = []string{"", "LogResumeV1", "CasRangeResumeV1", "LogZstdV1", "CasZstdV1", "HealthProbeV1", "CasSnappyV1"}
 
 func (f Feature) String() string {
 	if f > 0 && int(f) < len(featureNames) {
@@ -36,7 +37,7 @@ type FeatureSet []Feature
 
 // Features is what this build knows.
 func Features() FeatureSet {
-	return FeatureSet{FeatureLogResume, FeatureCASRange, FeatureLogZstd, FeatureCASZstd, FeatureProbe}
+	return FeatureSet{FeatureLogResume, FeatureCASRange, FeatureLogZstd, FeatureCASZstd, FeatureProbe, FeatureCASSnappy}
 }
 
 // Validate checks that features ascend and none is 0. A number that this build does not know is no fault: the

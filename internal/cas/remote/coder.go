@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/forgeyard/forgeyard/internal/protocol/casv1"
@@ -12,8 +13,8 @@ import (
 
 // Bounds of compression.
 const (
-	leastZstd  = 512      // bytes of a run below which nothing is won
-	sampleZstd = 16 << 10 // bytes of a run that tell whether compression pays
+	leastCoded = 512      // bytes of a run below which nothing is won
+	sample     = 16 << 10 // bytes of a run that tell whether compression pays
 	sampleGap  = 4 << 20  // bytes of an object after which that is found out anew
 	window     = 1 << 20  // of encoder and decoder: a run's
 )
@@ -43,8 +44,17 @@ func newCoder() *coder {
 var errEncoding = errors.New("a run does not decode to its length")
 
 // decode decodes a run into dst, whose length is what the header says. It never writes more, whatever src holds.
-func (c *coder) decode(dst, src []byte) error {
-	got, err := c.dec.DecodeAll(src, dst[:0:len(dst)])
+func (c *coder) decode(e casv1.EncodingV1, dst, src []byte) error {
+	var got []byte
+	var err error
+	if e == casv1.EncodingSnappy {
+		if n, bad := s2.DecodedLen(src); bad != nil || n != len(dst) {
+			return errEncoding
+		}
+		got, err = s2.Decode(dst[:len(dst):len(dst)], src)
+	} else {
+		got, err = c.dec.DecodeAll(src, dst[:0:len(dst)])
+	}
 	if err != nil || len(got) != len(dst) {
 		return errEncoding
 	}
@@ -53,7 +63,6 @@ func (c *coder) decode(dst, src []byte) error {
 
 // choice is what is known of an object on its way: whether compression pays.
 type choice struct {
-	zstd bool // the peer takes it
 	pays bool
 	left int     // bytes until the next sample
 	last float64 // how many times longer the last run was than its encoding; 0: it was plain
@@ -66,33 +75,46 @@ const mostWon = 8
 // won is how many times longer a run may be than what is to be sent of it.
 func (c *choice) won() float64 { return min(max(c.last, 1), mostWon) }
 
-// encode returns a run as it is sent, in room or in plain itself.
-func (c *coder) encode(plain, room []byte, ch *choice) (encoded []byte, encoding casv1.EncodingV1) {
+// roomFor is how many bytes of room n bytes take in whatever encoding.
+func roomFor(n int) int { return s2.MaxEncodedLen(n) }
+
+// encode returns a run as it is sent, in room or in plain itself. how is the encoding, where that pays.
+func (c *coder) encode(plain, room []byte, how casv1.EncodingV1, ch *choice) (encoded []byte, encoding casv1.EncodingV1) {
 	ch.last = 0
-	if !ch.zstd || len(plain) < leastZstd {
+	if how == casv1.EncodingPlain || len(plain) < leastCoded {
 		return plain, casv1.EncodingPlain
 	}
 	if ch.left <= 0 {
-		sample := plain[:min(len(plain), sampleZstd)]
-		ch.pays, ch.left = pays(len(c.enc.EncodeAll(sample, room[:0])), len(sample)), sampleGap
+		some := plain[:min(len(plain), sample)]
+		ch.pays, ch.left = pays(len(c.compress(how, some, room)), len(some)), sampleGap
 	}
 	ch.left -= len(plain)
 	if !ch.pays {
 		return plain, casv1.EncodingPlain
 	}
-	encoded = c.enc.EncodeAll(plain, room[:0])
+	encoded = c.compress(how, plain, room)
 	if !pays(len(encoded), len(plain)) {
 		ch.pays = false // until the next sample
 		return plain, casv1.EncodingPlain
 	}
 	ch.last = float64(len(plain)) / float64(len(encoded))
-	return pad(encoded, len(plain)/casv1.MaxRatio), casv1.EncodingZstd
+	if how == casv1.EncodingZstd { // Snappy cannot come to so little
+		encoded = pad(encoded, len(plain)/casv1.MaxRatio)
+	}
+	return encoded, how
+}
+
+func (c *coder) compress(how casv1.EncodingV1, plain, room []byte) []byte {
+	if how == casv1.EncodingSnappy {
+		return s2.EncodeSnappy(room[:cap(room)], plain)
+	}
+	return c.enc.EncodeAll(plain, room[:0])
 }
 
 // pays reports whether an encoding is worth its time.
 func pays(encoded, plain int) bool { return encoded <= plain-plain/8 }
 
-// pad lengthens what compressed too well with a frame that decoders skip.
+// pad lengthens what zstd has compressed too well with a frame that decoders skip.
 func pad(b []byte, least int) []byte {
 	if len(b) >= least {
 		return b

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
@@ -134,6 +135,17 @@ func TestAPeerThatLiesLosesItsStream(t *testing.T) {
 		}, protocol.ResetMalformed},
 		{"a run that inflates to less than it says", protocol.StreamCASUpload, func(t *testing.T, h *hand) {
 			header, b := bomb(t, small, 1000, 999)
+			h.say(header, b...)
+		}, protocol.ResetMalformed},
+		{"a run that is no snappy", protocol.StreamCASUpload, func(_ *testing.T, h *hand) {
+			header := run(small, 0, 1000)
+			header.Encoding, header.Encoded = casv1.EncodingSnappy, 500
+			h.say(header, bytes.Repeat([]byte{0xff}, 500)...)
+		}, protocol.ResetMalformed},
+		{"a run whose snappy says that it is longer", protocol.StreamCASUpload, func(_ *testing.T, h *hand) {
+			b := s2.EncodeSnappy(nil, make([]byte, 1001))
+			header := run(small, 0, 1000)
+			header.Encoding, header.Encoded = casv1.EncodingSnappy, uint64(len(b))
 			h.say(header, b...)
 		}, protocol.ResetMalformed},
 		{"a run that is no zstd", protocol.StreamCASUpload, func(_ *testing.T, h *hand) {

@@ -41,12 +41,12 @@ type fault struct {
 func (f *fault) Error() string { return f.why }
 
 var (
-	errGap    = &fault{protocol.ResetBadRange, "a run that does not go on where the last one ended"}
-	errZstd   = &fault{protocol.ResetMalformed, "a compressed run that was not negotiated"}
-	errBomb   = &fault{protocol.ResetMalformed, "a run that does not decode to its length"}
-	errTurn   = &fault{protocol.ResetMalformed, "a message that does not belong here"}
-	errFlood  = &fault{protocol.ResetLimit, "more requests than may wait"}
-	errInside = &fault{protocol.ResetMalformed, "an end within a run"}
+	errGap     = &fault{protocol.ResetBadRange, "a run that does not go on where the last one ended"}
+	errEncoded = &fault{protocol.ResetMalformed, "a compressed run that was not negotiated"}
+	errBomb    = &fault{protocol.ResetMalformed, "a run that does not decode to its length"}
+	errTurn    = &fault{protocol.ResetMalformed, "a message that does not belong here"}
+	errFlood   = &fault{protocol.ResetLimit, "more requests than may wait"}
+	errInside  = &fault{protocol.ResetMalformed, "an end within a run"}
 )
 
 // check looks at a header before anything of its run is read.
@@ -54,8 +54,8 @@ func (i *intake) check(h *casv1.CasHeaderV1, at uint64) error {
 	switch {
 	case h.Offset != at:
 		return errGap
-	case h.Encoding == casv1.EncodingZstd && !i.v.link.Features().Has(protocol.FeatureCASZstd):
-		return errZstd
+	case !i.v.link.Features().Has(h.Encoding.Needs()):
+		return errEncoded
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (i *intake) inflate(ctx context.Context, h *casv1.CasHeaderV1, dst []byte) 
 	if err := i.raw(encoded.b); err != nil {
 		return err
 	}
-	if i.coder.decode(dst, encoded.b) != nil {
+	if i.coder.decode(h.Encoding, dst, encoded.b) != nil {
 		return errBomb
 	}
 	return nil

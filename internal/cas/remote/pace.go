@@ -15,6 +15,9 @@ const (
 	mostRun     = 256 << 10
 	// slack is how long bytes may wait in the network besides: on a short road, what the machines themselves need.
 	slack = 10 * time.Millisecond
+	// fastRoad is the rate in bytes a second from which compression by zstd takes longer than the road: one processor gives that
+	// many out.
+	fastRoad = 48 << 20
 	// memorySpan is for how long a measurement counts. The shortest round trip is measured anew as often, with
 	// nothing else on its way: with a full road every trip is long.
 	memorySpan = 5 * time.Second
@@ -69,6 +72,16 @@ func (p *pacer) run() int {
 		n = min(n, int(p.rate.value()*slack.Seconds()))
 	}
 	return min(max(n, leastRun), mostRun)
+}
+
+// fast reports whether the road takes bytes faster than zstd gives them out.
+func (p *pacer) fast() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rate.known && p.rate.value() >= fastRoad
 }
 
 func (p *pacer) windowLocked() int {

@@ -65,23 +65,47 @@ func TestWhatIsOnItsWayStaysNearWhatTheRoadHolds(t *testing.T) {
 	}
 }
 
+// Where the road is faster than zstd, bytes would wait for that; where it is slow, each byte less is won.
+func TestTheRoadSaysHowBytesAreCompressed(t *testing.T) {
+	for bandwidth, fast := range map[int]bool{1 << 20: false, 30 << 20: false, 60 << 20: true, 500 << 20: true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPacer()
+			if p.fast() {
+				t.Error("a road of which nothing is known is a fast one")
+			}
+			for range 100 {
+				f := p.leaveLocked(leastRun)
+				time.Sleep(leastRun * time.Second / time.Duration(bandwidth))
+				p.land(f)
+			}
+			if p.fast() != fast {
+				t.Errorf("%d bytes a second: fast is %v", bandwidth, p.fast())
+			}
+		})
+	}
+}
+
 func TestCompressionIsUsedWhereItPaysAndBounded(t *testing.T) {
 	c := newCoder()
+	text := bytes.Repeat([]byte("a line of text\n"), 1000)
 	random := make([]byte, mostRun)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(random)
 	for name, test := range map[string]struct {
 		plain []byte
-		zstd  bool
+		how   casv1.EncodingV1
 		want  casv1.EncodingV1
 	}{
-		"text":                      {bytes.Repeat([]byte("a line of text\n"), 1000), true, casv1.EncodingZstd},
-		"text for one who does not": {bytes.Repeat([]byte("a line of text\n"), 1000), false, casv1.EncodingPlain},
-		"noise":                     {random, true, casv1.EncodingPlain},
-		"nothing but zeros":         {make([]byte, mostRun), true, casv1.EncodingZstd},
-		"too little":                {make([]byte, leastZstd-1), true, casv1.EncodingPlain},
-		"text before noise":         {append(bytes.Repeat([]byte("text"), sampleZstd/4), random[:200<<10]...), true, casv1.EncodingPlain},
+		"text":                      {text, casv1.EncodingZstd, casv1.EncodingZstd},
+		"text in haste":             {text, casv1.EncodingSnappy, casv1.EncodingSnappy},
+		"text for one who does not": {text, casv1.EncodingPlain, casv1.EncodingPlain},
+		"noise":                     {random, casv1.EncodingZstd, casv1.EncodingPlain},
+		"noise in haste":            {random, casv1.EncodingSnappy, casv1.EncodingPlain},
+		"nothing but zeros":         {make([]byte, mostRun), casv1.EncodingZstd, casv1.EncodingZstd},
+		"zeros in haste":            {make([]byte, mostRun), casv1.EncodingSnappy, casv1.EncodingSnappy},
+		"too little":                {make([]byte, leastCoded-1), casv1.EncodingZstd, casv1.EncodingPlain},
+		"text before noise":         {append(bytes.Repeat([]byte("text"), sample/4), random[:200<<10]...), casv1.EncodingZstd, casv1.EncodingPlain},
 	} {
-		b, got := c.encode(test.plain, nil, &choice{zstd: test.zstd})
+		b, got := c.encode(test.plain, make([]byte, 0, roomFor(len(test.plain))), test.how, &choice{})
 		if got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -95,11 +119,11 @@ func TestCompressionIsUsedWhereItPaysAndBounded(t *testing.T) {
 			t.Errorf("%s: %d bytes stand for %d", name, len(b), len(test.plain))
 		}
 		back := make([]byte, len(test.plain))
-		if err := c.decode(back, b); err != nil || !bytes.Equal(back, test.plain) {
+		if err := c.decode(got, back, b); err != nil || !bytes.Equal(back, test.plain) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, n := range []int{len(back) - 1, len(back) + 1, 0} {
-			if c.decode(make([]byte, n), b) == nil {
+			if c.decode(got, make([]byte, n), b) == nil {
 				t.Errorf("%s: decoded into %d of %d bytes", name, n, len(back))
 			}
 		}
@@ -108,14 +132,16 @@ func TestCompressionIsUsedWhereItPaysAndBounded(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	c := newCoder()
-	b, _ := c.encode(make([]byte, 4096), nil, &choice{zstd: true})
-	f.Add(b, uint16(4096))
-	f.Fuzz(func(t *testing.T, b []byte, n uint16) {
+	for _, how := range []casv1.EncodingV1{casv1.EncodingZstd, casv1.EncodingSnappy} {
+		b, _ := c.encode(make([]byte, 4096), nil, how, &choice{})
+		f.Add(uint8(how), b, uint16(4096))
+	}
+	f.Fuzz(func(t *testing.T, how uint8, b []byte, n uint16) {
 		room := make([]byte, int(n)+8)
 		for i := range room[n:] {
 			room[int(n)+i] = 0xa5
 		}
-		_ = c.decode(room[:n], b)
+		_ = c.decode(casv1.EncodingV1(how), room[:n], b)
 		if !bytes.Equal(room[n:], bytes.Repeat([]byte{0xa5}, 8)) {
 			t.Error("it wrote beyond its room")
 		}

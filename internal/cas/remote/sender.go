@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
@@ -18,7 +19,6 @@ type sender struct {
 	v     *voice
 	pace  *pacer
 	coder *coder
-	zstd  bool
 	count *counters
 
 	slots [2]slot // one is read and encoded while the other is on its way out
@@ -39,16 +39,29 @@ type away struct {
 type slot struct{ plain, room []byte } // as it is, and encoded
 
 // senderBytes is the memory of a sender.
-const senderBytes = 2 * 2 * mostRun
+const senderBytes = 2 * 2 * mostRun // and the few bytes more that an encoding without success takes
 
 func newSender(v *voice, pace *pacer, coder *coder, count *counters) *sender {
 	features := v.link.Features()
 	if !features.Has(protocol.FeatureCASRange) {
 		pace = nil // nothing is acknowledged
 	}
-	return &sender{
-		v: v, pace: pace, coder: coder, zstd: features.Has(protocol.FeatureCASZstd), count: count,
+	return &sender{v: v, pace: pace, coder: coder, count: count}
+}
+
+// compression is how the next run should be compressed, if that pays: as short as can be where the road is what is waited for,
+// and cheaply where it would be zstd.
+func (s *sender) compression() casv1.EncodingV1 {
+	order := []casv1.EncodingV1{casv1.EncodingZstd, casv1.EncodingSnappy}
+	if s.pace.fast() {
+		slices.Reverse(order)
 	}
+	for _, e := range order {
+		if s.v.link.Features().Has(e.Needs()) {
+			return e
+		}
+	}
+	return casv1.EncodingPlain
 }
 
 // localError is an error of this end: of what is read from or stored into here. Trying again over another connection does
@@ -70,7 +83,7 @@ type run struct {
 // send writes what is left of an object from an offset on, to which r is wound. r verifies the whole: the last run
 // leaves only after r has said io.EOF. Errors of r are a *localError.
 func (s *sender) send(ctx context.Context, ref digest.Ref, from uint64, r io.Reader) error {
-	ch := &choice{zstd: s.zstd}
+	ch := &choice{}
 	if left := ref.Bytes - from; s.length(left, ch) == left { // it leaves in one run
 		next, err := s.prepare(&s.slots[0], ref, from, left, r, ch)
 		if err == nil {
@@ -124,7 +137,7 @@ func (s *sender) length(left uint64, ch *choice) uint64 {
 // prepare reads and encodes the next run, of n bytes.
 func (s *sender) prepare(in *slot, ref digest.Ref, from, n uint64, r io.Reader, ch *choice) (run, error) {
 	if in.plain == nil {
-		in.plain, in.room = make([]byte, mostRun), make([]byte, 0, mostRun)
+		in.plain, in.room = make([]byte, mostRun), make([]byte, 0, roomFor(mostRun))
 	}
 	plain := in.plain[:n]
 	if _, err := io.ReadFull(r, plain); err != nil {
@@ -136,7 +149,7 @@ func (s *sender) prepare(in *slot, ref digest.Ref, from, n uint64, r io.Reader, 
 			return run{}, &localError{err}
 		}
 	}
-	next.encoded, next.encoding = s.coder.encode(plain, in.room, ch)
+	next.encoded, next.encoding = s.coder.encode(plain, in.room, s.compression(), ch)
 	return next, nil
 }
 

@@ -14,7 +14,7 @@ func TestCasHeader(t *testing.T) {
 		"beyond the end":             func(w *casv1.CasHeaderV1) { w.Length++ },
 		"with sums that overflow":    func(w *casv1.CasHeaderV1) { w.Offset, w.Length = 1, 1<<64-1 },
 		"without an encoding":        func(w *casv1.CasHeaderV1) { w.Encoding = 0 },
-		"in an unknown encoding":     func(w *casv1.CasHeaderV1) { w.Encoding = 3 },
+		"in an unknown encoding":     func(w *casv1.CasHeaderV1) { w.Encoding = 4 },
 		"plain and of two lengths":   func(w *casv1.CasHeaderV1) { w.Encoded-- },
 		"encoded in more than it is": func(w *casv1.CasHeaderV1) { w.Encoding, w.Encoded = 2, 2*w.Length },
 		"that inflates too much":     func(w *casv1.CasHeaderV1) { w.Encoding, w.Encoded = 2, w.Length/casv1.MaxRatio-1 },

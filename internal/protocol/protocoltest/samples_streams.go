@@ -78,7 +78,9 @@ func casHeader() []Sample {
 		&casv1.CasHeaderV1{Object: mostRef, Offset: protocol.MaxObject - casv1.MaxRun, Length: casv1.MaxRun, Encoding: 2, Encoded: casv1.MaxRun},
 		"the rest of an object from its second 64 KiB on",
 	)
-	return append(list, Sample{"compressed", "a run that zstd made an eighth of", &casv1.CasHeaderV1{
+	return append(list, Sample{"compressed in haste", "a run that snappy made a third of", &casv1.CasHeaderV1{
+		Object: someRef, Offset: 65_536, Length: 57_920, Encoding: 3, Encoded: 19_306,
+	}}, Sample{"compressed", "a run that zstd made an eighth of", &casv1.CasHeaderV1{
 		Object: someRef, Length: 123_456, Encoding: 2, Encoded: 15_432,
 	}})
 }

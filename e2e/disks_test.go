@@ -36,7 +36,7 @@ func ownMounts(t *testing.T) bool {
 	p := programs(t)
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v=true", "-test.count=1")
-	cmd.Env = append(os.Environ(), withOwnMounts+"="+t.Name(), builtAlready+"="+filepath.Dir(p.Agent))
+	cmd.Env = append(os.Environ(), withOwnMounts+"="+t.Name(), fleet.BuiltAlready+"="+filepath.Dir(p.Agent))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	if cmd.Process == nil {

@@ -22,43 +22,24 @@ import (
 // storyWithin bounds each story; a machine with two busy cores needs a fraction of it.
 const storyWithin = 3 * time.Minute
 
-// builtAlready names a folder that has the programs already.
-const builtAlready = "FORGEYARD_STORY_PROGRAMS"
-
-var (
-	buildOnce sync.Once
-	built     fleet.Programs
-	buildDir  string
-	buildErr  error
-)
+var build fleet.Build
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if buildDir != "" {
-		_ = os.RemoveAll(buildDir)
-	}
+	build.Remove()
 	os.Exit(code)
 }
 
-// programs compiles the programs once.
 func programs(t *testing.T) fleet.Programs {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("stories with real processes are left out with -short")
 	}
-	buildOnce.Do(func() {
-		if dir := os.Getenv(builtAlready); dir != "" {
-			built = fleet.In(dir)
-			return
-		}
-		if buildDir, buildErr = os.MkdirTemp("", "fybin"); buildErr == nil {
-			built, buildErr = fleet.Build(context.Background(), buildDir)
-		}
-	})
-	if buildErr != nil {
-		t.Fatal(buildErr)
+	p, err := build.Programs(context.Background())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return built
+	return p
 }
 
 // story is a fleet under test, with a client of its daemon.

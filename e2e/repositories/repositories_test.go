@@ -27,43 +27,24 @@ const (
 	fleetWithin   = 9 * time.Minute
 )
 
-// builtAlready names a folder that has the programs already.
-const builtAlready = "FORGEYARD_STORY_PROGRAMS"
-
-var built struct {
-	once     sync.Once
-	programs fleet.Programs
-	dir      string
-	err      error
-}
+var build fleet.Build
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
-	}
+	build.Remove()
 	os.Exit(code)
 }
 
-// programs compiles the programs once.
 func programs(t *testing.T) fleet.Programs {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("whole repositories are left out with -short")
 	}
-	built.once.Do(func() {
-		if dir := os.Getenv(builtAlready); dir != "" {
-			built.programs = fleet.In(dir)
-			return
-		}
-		if built.dir, built.err = os.MkdirTemp("", "fybin"); built.err == nil {
-			built.programs, built.err = fleet.Build(context.Background(), built.dir)
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	p, err := build.Programs(context.Background())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return built.programs
+	return p
 }
 
 // A repository is one of the folders beside this file, and what its pipeline must do.

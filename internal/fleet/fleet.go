@@ -25,36 +25,6 @@ const ReadyWithin = 60 * time.Second
 // pollEvery is how often something is looked at that nobody announces.
 const pollEvery = 20 * time.Millisecond
 
-// Programs is where the programs are.
-type Programs struct {
-	Daemon, Agent, Command string
-}
-
-// Build compiles the programs of the module in the present folder, or above it, into a folder.
-func Build(ctx context.Context, into string) (Programs, error) {
-	names := []string{"forgeyard-daemon", "forgeyard-agent", "forgeyard", "forgeyard-sandbox"}
-	const module = "github.com/forgeyard/forgeyard/cmd/"
-	args := []string{"build", "-o", into + string(filepath.Separator)}
-	for _, name := range names {
-		args = append(args, module+name)
-	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return Programs{}, fmt.Errorf("build the programs: %w\n%s", err, out)
-	}
-	return In(into), nil
-}
-
-// In is the programs in a folder.
-func In(folder string) Programs {
-	return Programs{
-		Daemon:  filepath.Join(folder, "forgeyard-daemon"),
-		Agent:   filepath.Join(folder, "forgeyard-agent"),
-		Command: filepath.Join(folder, "forgeyard"),
-	}
-}
-
 // Scale is the time scale of a fleet's leases. Fast is the shortest that there is: a lost lease costs some eight seconds.
 type Scale struct {
 	TTL, Grace, Renew, Margin, KillLead, SoftGrace, OfferTTL, Request time.Duration

@@ -103,7 +103,7 @@ func (o options) profiled(do func() error) error {
 
 // measureAll measures what is named and prints it. What was measured before an error is printed too.
 func (o options) measureAll(ctx context.Context, wanted []string) error {
-	defer removePrograms()
+	defer programs.Remove()
 	var selected []figure
 	for _, name := range wanted {
 		found := selectFigures(figures(), name)

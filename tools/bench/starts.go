@@ -68,7 +68,7 @@ type commandYard struct {
 }
 
 func newCommandYard(ctx context.Context) (*commandYard, error) {
-	built, err := buildPrograms(ctx)
+	built, err := programs.Programs(ctx)
 	if err != nil {
 		return nil, err
 	}

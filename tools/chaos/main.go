@@ -97,13 +97,9 @@ type outcome struct {
 // playAll plays every seed and prints the figures.
 func (o options) playAll(ctx context.Context) int {
 	begun := time.Now()
-	bin, err := os.MkdirTemp("", "fybin")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	defer func() { _ = os.RemoveAll(bin) }()
-	programs, err := fleet.Build(ctx, bin)
+	var build fleet.Build
+	defer build.Remove()
+	programs, err := build.Programs(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2

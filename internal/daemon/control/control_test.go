@@ -15,9 +15,7 @@ import (
 var good = forge.Result{Class: forge.Succeeded}
 
 func TestAReadyJobIsPlacedWithoutWaitingForAnyTick(t *testing.T) {
-	w := newWorld(t)
-	a := w.agent("a", 1)
-	a.connect()
+	w, a := newWorldAndAgent(t)
 	w.run()
 	run := w.submit("build=Waiting test[build]=Waiting")
 	a.work(good)
@@ -51,14 +49,11 @@ func TestAReadyJobIsPlacedWithoutWaitingForAnyTick(t *testing.T) {
 }
 
 func TestPhasesOfAnAttemptAreNoWork(t *testing.T) {
-	w := newWorld(t)
-	a := w.agent("a", 1)
-	a.connect()
+	w, a := newWorldAndAgent(t)
 	w.submit("a=Waiting")
 	w.round(w.ctx)
 	w.round(w.ctx)
-	c := w.offered(a)
-	a.accept(c)
+	c := w.taken(a)
 	changes := w.store.Subscribe()
 	defer changes.Close()
 	w.do(&authority.Phase{Fence: a.fence, Context: c, Seq: 1, Phase: forge.AttemptRunning})
@@ -70,9 +65,7 @@ func TestPhasesOfAnAttemptAreNoWork(t *testing.T) {
 
 // A job that is skipped may let another be decided, in a round that nothing else would wake.
 func TestSkippedJobsAreWork(t *testing.T) {
-	w := newWorld(t)
-	a := w.agent("a", 1)
-	a.connect()
+	w, a := newWorldAndAgent(t)
 	run := w.submit("a=Waiting b[a]=Waiting")
 	w.round(w.ctx)
 	w.round(w.ctx)
@@ -221,13 +214,10 @@ func TestAFailedJobSkipsWhatNeedsItAndFailsTheRun(t *testing.T) {
 
 // Case B08.
 func TestCancellingARunEndsEveryJobOfIt(t *testing.T) {
-	w := newWorld(t)
-	a := w.agent("a", 1)
-	a.connect()
+	w, a := newWorldAndAgent(t)
 	run := w.submit("a=Waiting b=Waiting c[a]=Waiting")
 	w.round(w.ctx)
-	c := w.offered(a)
-	a.accept(c)
+	c := w.taken(a)
 	for range 2 { // asking twice is asking once
 		_, err := w.CancelRun(w.ctx, run.ID, "tester")
 		w.must(err)
@@ -259,13 +249,10 @@ func TestCancellingARunEndsEveryJobOfIt(t *testing.T) {
 
 // Case B09.
 func TestACancelledJobEndsWithItsLeaseWhenItsAgentIsGone(t *testing.T) {
-	w := newWorld(t)
-	a := w.agent("a", 1)
-	a.connect()
+	w, a := newWorldAndAgent(t)
 	run := w.submit("a=Waiting")
 	w.round(w.ctx)
-	c := w.offered(a)
-	a.accept(c)
+	c := w.taken(a)
 	_, err := w.CancelJob(w.ctx, c.Job, "tester")
 	w.must(err)
 	w.Disconnected(a.id)
@@ -283,13 +270,10 @@ func TestACancelledJobEndsWithItsLeaseWhenItsAgentIsGone(t *testing.T) {
 
 // Case T55.
 func TestAJobThatLostItsRunnerIsPlacedAgain(t *testing.T) {
-	w := newWorld(t)
-	a := w.agent("a", 1)
-	a.connect()
+	w, a := newWorldAndAgent(t)
 	run := w.submit("a=Waiting")
 	w.round(w.ctx)
-	c := w.offered(a)
-	a.accept(c)
+	c := w.taken(a)
 	w.do(&authority.Phase{Fence: a.fence, Context: c, Seq: 1, Phase: forge.AttemptRunning})
 	w.do(&authority.Expire{Context: c, State: forge.LeaseAccepted, Renewals: 1})
 	w.round(w.ctx)
@@ -311,9 +295,7 @@ func TestAJobThatLostItsRunnerIsPlacedAgain(t *testing.T) {
 // TestAJobThatIsRefusedByAnOwnersPolicySaysWhatToChange: an agent whose owner allows no plain process refuses every job
 // that has no sandbox, and whoever waits for it must hear which setting that is.
 func TestAJobThatIsRefusedByAnOwnersPolicySaysWhatToChange(t *testing.T) {
-	w := newWorld(t)
-	a := w.agent("a", 1)
-	a.connect()
+	w, a := newWorldAndAgent(t)
 	run := w.submit("a=Waiting")
 	w.round(w.ctx)
 	c := w.offered(a)

@@ -1,160 +1,20 @@
 package control
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/forgeyard/forgeyard/internal/cas"
-	"github.com/forgeyard/forgeyard/internal/cas/tree"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
-	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/ident"
-	"github.com/forgeyard/forgeyard/internal/jobspec"
 	"github.com/forgeyard/forgeyard/internal/pipeline"
 )
-
-// pipelined submits a pipeline.
-func (w *world) pipelined(text string, facts pipeline.Facts, wanted ...string) store.Run {
-	w.t.Helper()
-	run, _, err := w.Submit(w.ctx, Submission{
-		Project: forge.DefaultProject, Trust: forge.TrustTrusted, Actor: "tester",
-		Pipeline: &Pipeline{File: "p.yml", Text: []byte(text), Facts: facts, Wanted: wanted},
-	})
-	w.must(err)
-	return run
-}
-
-// plant puts a tree into the store of objects.
-func (w *world) plant(files map[string]string) forge.TreeRef {
-	w.t.Helper()
-	var b tree.Builder
-	for path, content := range files {
-		ref := digest.RefOf([]byte(content))
-		w.must(w.objects.Put(w.ctx, ref, strings.NewReader(content)))
-		w.must(b.Add(path, tree.Entry{Kind: tree.File, Ref: ref}))
-	}
-	root, _, err := b.Build(func(ref digest.Ref, encoded []byte) error { return w.objects.Put(w.ctx, ref, bytes.NewReader(encoded)) })
-	w.must(err)
-	return root
-}
-
-// outcome is how the one attempt of a job ends in a story, and what it leaves, by the names of outputs.
-type outcome struct {
-	result forge.Result
-	leaves map[string]map[string]string
-	lost   string // an output whose object is nowhere
-}
-
-var (
-	goes  = outcome{result: forge.Result{Class: forge.Succeeded}}
-	fails = outcome{result: forge.Result{Class: forge.ExitCode, ExitCode: 7}}
-)
-
-// name is a job as stories call it.
-func nameOf(j *store.Job) string {
-	text := string(j.Key)
-	for _, v := range j.Leg {
-		text += "/" + v.Value
-	}
-	return text
-}
-
-// play carries out what is placed until the run has ended: by the story, else well. It returns the specs of what ran.
-func (w *world) play(a *agent, run store.Run, story map[string]outcome) map[string]*forge.JobSpec {
-	w.t.Helper()
-	ran := map[string]*forge.JobSpec{}
-	changes := w.store.Subscribe()
-	defer changes.Close()
-	limit := time.After(20 * time.Second)
-	for !w.runState(run.ID).Ended() {
-		select {
-		case p := <-w.places:
-			w.carryOut(a, p, story, ran)
-		case <-changes.C():
-		case <-limit:
-			w.t.Fatalf("the run does not end: %v", w.states(run.ID))
-		}
-	}
-	return ran
-}
-
-func (w *world) carryOut(a *agent, p Placement, story map[string]outcome, ran map[string]*forge.JobSpec) {
-	w.t.Helper()
-	var job store.Job
-	var spec forge.JobSpec
-	w.view(func(v *store.View) (err error) {
-		if job, err = v.Job(p.Job); err != nil {
-			return err
-		}
-		bytes, err := v.Spec(job.Spec)
-		if err != nil {
-			return err
-		}
-		spec, err = jobspec.Open(job.Spec, bytes)
-		return err
-	})
-	c := w.offer(a, p)
-	a.accept(c)
-	name := nameOf(&job)
-	ran[name] = &spec
-	o, ok := story[name]
-	if !ok {
-		o = goes
-	}
-	var outputs []forge.OutputRef
-	for i, declared := range spec.Outputs {
-		if files := o.leaves[declared.Name]; files != nil {
-			outputs = append(outputs, forge.OutputRef{Output: uint16(i), Ref: w.plant(files).Root, Tree: true})
-		}
-		if declared.Name == o.lost {
-			outputs = append(outputs, forge.OutputRef{Output: uint16(i), Ref: digest.RefOf([]byte("never stored")), Tree: true})
-		}
-	}
-	a.complete(c, o.result, outputs...)
-}
-
-// states lists how the jobs of a run stand, and why those were skipped or could not be planned.
-func (w *world) states(run forge.RunID) (all []string) {
-	w.t.Helper()
-	w.view(func(v *store.View) error {
-		jobs, err := v.Jobs(run)
-		for i := range jobs {
-			text := fmt.Sprintf("%s %v", nameOf(&jobs[i]), jobs[i].State)
-			if jobs[i].Reason != "" {
-				text += ": " + jobs[i].Reason
-			}
-			all = append(all, text)
-		}
-		return err
-	})
-	return all
-}
-
-func (w *world) told(run store.Run, want forge.RunState, jobs ...string) {
-	w.t.Helper()
-	if got := w.runState(run.ID); got != want {
-		w.t.Errorf("the run is %v, want %v", got, want)
-	}
-	if diff := cmp.Diff(jobs, w.states(run.ID)); diff != "" {
-		w.t.Error(diff)
-	}
-}
-
-func newStage(t *testing.T) (*world, *agent) {
-	w := newWorld(t)
-	a := w.agent("one", 64)
-	a.connect()
-	w.run()
-	return w, a
-}
 
 // Case B90: what is skipped, what runs in spite of it, and how the run ends.
 func TestAPipelineRunsByItsNeedsAndConditions(t *testing.T) {
@@ -202,8 +62,7 @@ func TestALegThatFailsEndsTheOthers(t *testing.T) {
 	run = w.pipelined(fmt.Sprintf(text, ""), pipeline.Facts{})
 	var running []forge.AttemptContext
 	for range 3 {
-		c := w.offered(a)
-		a.accept(c)
+		c := w.taken(a)
 		running = append(running, c)
 	}
 	a.complete(running[0], fails.result)
@@ -232,12 +91,6 @@ func TestALegThatFailsEndsTheOthers(t *testing.T) {
 	if failed != 1 || stopped != 2 {
 		t.Errorf("%v", w.states(run.ID))
 	}
-}
-
-func (w *world) legs(run forge.RunID) (jobs []store.Job) {
-	w.t.Helper()
-	w.view(func(v *store.View) (err error) { jobs, err = v.Jobs(run); return err })
-	return jobs
 }
 
 // Texts and files of one job reach those that need it, and only by what was accepted.
@@ -295,28 +148,6 @@ jobs:
 	}
 }
 
-// Case B08: a cancel ends every job at once, also those that run always.
-func TestACancelledPipelineEndsAlsoWhatRunsAlways(t *testing.T) {
-	w, a := newStage(t)
-	run := w.pipelined("version: 1\njobs:\n  a: { parallel: 20, steps: [x] }\n  b: { needs: a, if: always(), steps: [x] }\n", pipeline.Facts{})
-	var open []forge.AttemptContext
-	for range 20 {
-		c := w.offered(a)
-		a.accept(c)
-		open = append(open, c)
-	}
-	if _, err := w.CancelRun(w.ctx, run.ID, "ada"); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range open {
-		a.complete(c, forge.Result{Class: forge.Cancelled})
-	}
-	w.ended(run, forge.RunCancelled)
-	if last := w.states(run.ID)[20]; last != "b Cancelled" {
-		t.Error(last)
-	}
-}
-
 // Case B89: a newer run of a group waits for the older one, or ends it.
 func TestRunsOfAGroupGoOneAfterTheOther(t *testing.T) {
 	w, a := newStage(t)
@@ -324,8 +155,7 @@ func TestRunsOfAGroupGoOneAfterTheOther(t *testing.T) {
 		return fmt.Sprintf("version: 1\nconcurrency: { group: \"ci-${{ git.ref }}\", cancel_running: %v }\njobs: { a: { steps: [x] } }\n", replace)
 	}
 	first := w.pipelined(text(false), pipeline.Facts{Ref: "main"})
-	c := w.offered(a)
-	a.accept(c)
+	c := w.taken(a)
 	second := w.pipelined(text(false), pipeline.Facts{Ref: "main"})
 	other := w.pipelined(text(false), pipeline.Facts{Ref: "other"})
 	w.play(a, other, nil)
@@ -396,53 +226,6 @@ jobs:
 	}
 }
 
-// A failure that is allowed does not fail a run that is cancelled later.
-func TestACancelledRunWithAnAllowedFailureIsCancelled(t *testing.T) {
-	w, a := newStage(t)
-	run := w.pipelined("version: 1\njobs:\n  a: { allow_failure: true, steps: [x] }\n  b: { needs: a, steps: [x] }\n", pipeline.Facts{})
-	c := w.offered(a)
-	a.accept(c)
-	a.complete(c, fails.result)
-	c = w.offered(a)
-	a.accept(c)
-	if _, err := w.CancelRun(w.ctx, run.ID, "ada"); err != nil {
-		t.Fatal(err)
-	}
-	a.complete(c, forge.Result{Class: forge.Cancelled})
-	w.ended(run, forge.RunCancelled)
-}
-
-// The same where nobody holds a job of it any more.
-func TestACancelledRunThatNobodyHoldsIsCancelled(t *testing.T) {
-	w, a := newStage(t)
-	run := w.pipelined("version: 1\njobs:\n  a: { allow_failure: true, steps: [x] }\n  b: { needs: a, steps: [x] }\n", pipeline.Facts{})
-	c := w.offered(a)
-	a.accept(c)
-	a.complete(c, fails.result)
-	w.until("b is ready", func() bool { return w.jobs(run.ID)["b"].State == forge.JobReady })
-	if _, err := w.CancelRun(w.ctx, run.ID, "ada"); err != nil {
-		t.Fatal(err)
-	}
-	w.ended(run, forge.RunCancelled)
-}
-
-// What is changed of one job plans nothing of the others: that is for who may read what they need.
-func TestTheCancelOfAJobPlansNoOther(t *testing.T) {
-	w := newWorld(t)
-	a := w.agent("one", 64)
-	run := w.pipelined("version: 1\njobs: { a: { steps: [x] }, b: { steps: [x] }, c: { needs: a, if: always(), steps: [x] } }\n", pipeline.Facts{})
-	if _, err := w.CancelJob(w.ctx, w.jobs(run.ID)["a"].ID, "ada"); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(w.states(run.ID), ", "); got != "a Cancelled, b Waiting, c Waiting" {
-		t.Error(got)
-	}
-	a.connect()
-	w.run()
-	w.play(a, run, nil)
-	w.told(run, forge.RunCancelled, "a Cancelled", "b Succeeded", "c Succeeded")
-}
-
 // A run whose file cannot be planned any more, as after an upgrade, ends and says why.
 func TestARunThatCannotBePlannedAnyMoreEnds(t *testing.T) {
 	w := newWorld(t)
@@ -473,8 +256,7 @@ func TestAJobThatWaitsForItsGroupSaysSo(t *testing.T) {
 	}
 	const job = "version: 1\njobs: { a: { concurrency: deploy, steps: [x] } }\n"
 	first := w.pipelined(job, pipeline.Facts{})
-	c := w.offered(a)
-	a.accept(c)
+	c := w.taken(a)
 	second := w.pipelined(job, pipeline.Facts{})
 	w.until("the second is ready", func() bool { return w.legs(second.ID)[0].State == forge.JobReady })
 	if got, want := why(second), fmt.Sprintf("it waits for a of run %v, which is before it in the group deploy (Active)", first.ID); got != want {
@@ -544,14 +326,6 @@ jobs:
     cache: { key: "go-${{ git.branch }}", paths: [~/.cache/go, ~/go], fallback: go- }
     steps: [x]
 `
-
-// inputs lists what a job starts from.
-func inputsOf(s *forge.JobSpec) (all []string) {
-	for _, in := range s.Inputs {
-		all = append(all, fmt.Sprintf("%s %v %d", in.Mount, in.Mode, in.Tree.Bytes))
-	}
-	return all
-}
 
 // Threat S17: what a job leaves for a later one is found by its key, or by the beginning of one, within a class of trust;
 // what a key stands for never changes, and a failure leaves nothing.

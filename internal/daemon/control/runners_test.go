@@ -34,13 +34,10 @@ func TestARevokedRunnerStaysSo(t *testing.T) {
 }
 
 func TestARunnerIsDeletedOnceItHoldsNothing(t *testing.T) {
-	w := newWorld(t)
-	a := w.agent("a", 1)
-	a.connect()
+	w, a := newWorldAndAgent(t)
 	w.submit("a=Waiting")
 	w.round(w.ctx)
-	c := w.offered(a)
-	a.accept(c)
+	c := w.taken(a)
 	if err := w.DeleteRunner(w.ctx, a.id, "tester"); !errors.Is(err, store.ErrInUse) {
 		t.Fatalf("with a lease: %v", err)
 	}

@@ -19,8 +19,7 @@ import (
 // next carries out the next placement with a result, and says of which job it was.
 func (w *world) next(a *agent, r forge.Result) string {
 	w.t.Helper()
-	c := w.offered(a)
-	a.accept(c)
+	c := w.taken(a)
 	var job store.Job
 	w.view(func(v *store.View) (err error) { job, err = v.Job(c.Job); return err })
 	a.complete(c, r)
@@ -189,8 +188,7 @@ func TestRunsOfAGroupKeepTheirOrderAndReplaceOnlyTheirOwn(t *testing.T) {
 		runs = append(runs, w.pipelined(text, pipeline.Facts{Branch: "main"}))
 	}
 	for i, run := range runs {
-		c := w.offered(a)
-		a.accept(c)
+		c := w.taken(a)
 		for k, r := range runs {
 			if got := w.jobs(r.ID)["a"].State; k > i && got != forge.JobWaiting || k == i && c.Job != w.jobs(r.ID)["a"].ID {
 				t.Fatalf("while run %d should have its turn, run %d is %v", i, k, got)
@@ -256,8 +254,7 @@ func TestAJobOfAnOlderRunDoesNotReplaceOneOfANewerRun(t *testing.T) {
 	build := w.offered(a)
 	a.accept(build)
 	newer := w.pipelined("version: 1\njobs:\n  "+fmt.Sprintf(deploy, "")+"\n", pipeline.Facts{})
-	c := w.offered(a)
-	a.accept(c)
+	c := w.taken(a)
 	a.complete(build, goes.result)
 	w.until("the older one's is ready", func() bool { return w.jobs(older.ID)["deploy"].State == forge.JobReady })
 	if got := w.jobs(newer.ID)["deploy"]; got.Authority.CancelRequested {
@@ -313,8 +310,7 @@ func TestTimesOfJobsAndStepsReachWhatRuns(t *testing.T) {
 func TestAJobWhoseRunnerIsGoneSaysSo(t *testing.T) {
 	w, a := newStage(t)
 	run := w.pipelined("version: 1\njobs: { a: { steps: [x] } }\n", pipeline.Facts{})
-	c := w.offered(a)
-	a.accept(c)
+	c := w.taken(a)
 	why, err := w.Explain(w.ctx, c.Job)
 	w.must(err)
 	if len(why.WaitingFor) > 0 || strings.Contains(why.Summary, "not connected") {

@@ -184,6 +184,15 @@ func (w *world) agent(name string, slots int) *agent {
 
 func (a *agent) connect() { a.w.Connected(a.id, a.fence.Session) }
 
+// newWorldAndAgent is a world with one agent that is connected and takes one job at a time.
+func newWorldAndAgent(t *testing.T) (*world, *agent) {
+	t.Helper()
+	w := newWorld(t)
+	a := w.agent("a", 1)
+	a.connect()
+	return w, a
+}
+
 // offered waits for the next placement and offers it, as the agents' edge would.
 func (w *world) offered(a *agent) forge.AttemptContext {
 	w.t.Helper()
@@ -194,6 +203,14 @@ func (w *world) offered(a *agent) forge.AttemptContext {
 		w.t.Fatal("nothing was placed")
 	}
 	panic("unreachable")
+}
+
+// taken is the attempt that is offered to an agent next, once that has accepted it.
+func (w *world) taken(a *agent) forge.AttemptContext {
+	w.t.Helper()
+	c := w.offered(a)
+	a.accept(c)
+	return c
 }
 
 func (w *world) offer(a *agent, p Placement) forge.AttemptContext {

@@ -106,6 +106,7 @@ func (b *board) consume(ctx context.Context, events <-chan api.Event) error {
 			}
 		case <-waiting.C:
 			b.tellWhy(ctx)
+			b.weigh(ctx)
 		}
 	}
 }

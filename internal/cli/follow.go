@@ -34,6 +34,8 @@ type follower struct {
 	many   bool               // the run has several jobs, whose lines are told apart
 	board  *board             // what there is to show
 	screen *terminal.Terminal // where the jobs are drawn; nil where they are not
+
+	hopeless hopeless
 }
 
 func (a *app) follower(client *api.Client, run string, raw bool) *follower {
@@ -98,6 +100,9 @@ func (f *follower) toTheEnd(ctx, serving context.Context) error {
 	f.report(run)
 	f.result(run)
 	f.tellHidden(follow, run)
+	if f.hopeless.err != nil {
+		return program.Exit(program.CodeInfrastructure, f.hopeless.err)
+	}
 	return f.app.exit(run)
 }
 

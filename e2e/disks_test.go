@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/forgeyard/forgeyard/internal/fleet"
 )
 
 // disks are small file systems below the folder of a fleet, each with its bytes. They are in memory.

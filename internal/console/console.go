@@ -44,7 +44,10 @@ func Strict(cmd *cobra.Command) {
 	}
 }
 
-// explain adds to an error about arguments what was probably meant.
+// maxGiven bounds how many arguments an error repeats.
+const maxGiven = 4
+
+// explain says of arguments that a command does not take what it takes, or which command was probably meant.
 func explain(cmd *cobra.Command, args []string, err error) error {
 	if err == nil {
 		return nil
@@ -55,7 +58,40 @@ func explain(cmd *cobra.Command, args []string, err error) error {
 			hint = fmt.Sprintf("\nDid you mean: %s %s", cmd.CommandPath(), near[0])
 		}
 	}
+	if !cmd.HasSubCommands() && (len(cmd.ValidArgs) == 0 || len(args) != 1) { // their number is wrong, and not a word
+		return Usage("%s takes %s, and was given %s\nSee: %s --help", cmd.CommandPath(), takes(cmd), given(args), cmd.CommandPath())
+	}
 	return Usage("%v%s\nSee: %s --help", err, hint, cmd.CommandPath())
+}
+
+// takes is what stands behind the name of a command, in the words of its usage and without its flags.
+func takes(cmd *cobra.Command) string {
+	var words []string
+	for _, word := range strings.Fields(cmd.Use)[1:] {
+		if strings.HasPrefix(strings.TrimLeft(word, "["), "-") {
+			break
+		}
+		words = append(words, word)
+	}
+	if len(words) == 0 {
+		return "no arguments"
+	}
+	return strings.Join(words, " ")
+}
+
+// given names the arguments of a command, of many the first ones.
+func given(args []string) string {
+	if len(args) == 0 {
+		return "nothing"
+	}
+	words := make([]string, 0, maxGiven+1)
+	for _, word := range args[:min(len(args), maxGiven)] {
+		words = append(words, fmt.Sprintf("%q", word))
+	}
+	if len(args) > maxGiven {
+		words = append(words, fmt.Sprintf("and %d more", len(args)-maxGiven))
+	}
+	return strings.Join(words, " ")
 }
 
 // A Printer prints results to Out and remarks to Err.

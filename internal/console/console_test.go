@@ -49,10 +49,18 @@ func TestWrongUsageSaysWhereToReadOn(t *testing.T) {
 		want string
 	}{
 		{[]string{"lst"}, "Did you mean: tool list"},
-		{[]string{"list", "more"}, "See: tool list --help"},
+		{[]string{"list", "more"}, "tool list takes no arguments, and was given \"more\"\nSee: tool list --help"},
+		{[]string{"show"}, "tool show takes NAME, and was given nothing\nSee: tool show --help"},
+		{[]string{"show", "a", "b", "c", "d", "e"}, "tool show takes NAME, and was given \"a\" \"b\" \"c\" \"d\" and 1 more\nSee: tool show --help"},
+		{[]string{"pick", "c"}, "invalid argument \"c\" for \"tool pick\""},
+		{[]string{"pick"}, "tool pick takes WORD, and was given nothing\nSee: tool pick --help"},
 		{[]string{"list", "--nonsense"}, "See: tool list --help"},
 	} {
-		root := console.Group("tool", "A tool", &cobra.Command{Use: "list", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return nil }})
+		nothing := func(*cobra.Command, []string) error { return nil }
+		root := console.Group("tool", "A tool",
+			&cobra.Command{Use: "list", Args: cobra.NoArgs, RunE: nothing},
+			&cobra.Command{Use: "show NAME --as FORM", Args: cobra.ExactArgs(1), RunE: nothing},
+			&cobra.Command{Use: "pick WORD", Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: []string{"a", "b"}, RunE: nothing})
 		console.Strict(root)
 		root.SetArgs(c.args)
 		err := root.Execute()

@@ -30,7 +30,7 @@ type Warning struct {
 	Text string // what and why, for people
 }
 
-func (w Warning) String() string { return fmt.Sprintf("%q left out: %s", w.Path, w.Text) }
+func (w Warning) String() string { return fmt.Sprintf("%q: %s", w.Path, w.Text) }
 
 // differs reports whether a fresh clone would have what was left out.
 func (w Warning) differs() bool {

@@ -168,7 +168,10 @@ func (c *Control) whyReady(ctx context.Context, w *Why, attempts []store.Attempt
 	if n := len(attempts); n > 0 && attempts[n-1].Authority.State == forge.AttemptRefused {
 		w.Summary += "; it was refused last because " + RejectReason(attempts[n-1].Reject)
 	}
-	if e.Ahead > 0 {
+	switch {
+	case e.Ahead == 1:
+		w.Details = append(w.Details, "one older job waits as well")
+	case e.Ahead > 1:
 		w.Details = append(w.Details, fmt.Sprintf("%d older jobs wait as well", e.Ahead))
 	}
 	if until, ok := s.until[w.Job.ID]; ok {

@@ -27,7 +27,7 @@ func lookUp[T ~struct{ forge.ULID }](v *store.View, kind store.IDs, what, text s
 	case len(found) == 0:
 		return none, api.NewProblem(api.CodeNotFound, "there is no %s %s", what, text)
 	case len(found) > 1:
-		return none, api.NewProblem(api.CodeAmbiguous, "%s fits several of them; write more of the id", text)
+		return none, api.NewProblem(api.CodeAmbiguous, "%s is the beginning of several, as of %s %s and of %s", text, what, found[0], found[1])
 	}
 	return forge.MakeID[T](found[0]), nil
 }

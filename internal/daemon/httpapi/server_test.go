@@ -315,7 +315,7 @@ func TestAnIDThatFitsSeveralIsAmbiguous(t *testing.T) {
 		same++
 	}
 	_, err := w.client.Run(w.ctx, first.ID[:same])
-	if p := w.problem(err); p.Code != api.CodeAmbiguous {
+	if p := w.problem(err); p.Code != api.CodeAmbiguous || !strings.Contains(p.Detail, first.ID) || !strings.Contains(p.Detail, second.ID) {
 		t.Errorf("got %v", p)
 	}
 	for _, text := range []string{first.ID, strings.ToLower(first.ID), first.ID[:same+1]} {

@@ -146,6 +146,35 @@ func TestWhyNamesEveryRunner(t *testing.T) {
 	r.want(t, 0, "build-1  label gpu is missing; memory 4GiB < 8GiB", "")
 }
 
+func TestARunOfOneJobStandsForItsJob(t *testing.T) {
+	f := newFake(t)
+	none := api.NewProblem(api.CodeNotFound, "there is no job")
+	jobs := []api.Job{{ID: jobID, Key: "a"}}
+	f.on("GET /runs/{id}", func(r *http.Request) any {
+		if r.PathValue("id") != runID {
+			return api.NewProblem(api.CodeNotFound, "there is no run")
+		}
+		return &api.Run{ID: runID, Jobs: jobs}
+	})
+	f.on("GET /jobs/{id}", func(r *http.Request) any {
+		if r.PathValue("id") != jobID {
+			return none
+		}
+		return &jobs[0]
+	})
+	f.on("GET /jobs/{id}/explain", func(r *http.Request) any {
+		if r.PathValue("id") != jobID {
+			return none
+		}
+		return &api.Explanation{State: "Ready", Summary: "no runner fits"}
+	})
+	f.world(t).run("job", "why", runID).want(t, 0, "no runner fits", "")
+	f.world(t).run("job", "show", runID).want(t, 0, jobID, "")
+	f.world(t).run("job", "why", attemptID).want(t, 1, "", "there is no job")
+	jobs = append(jobs, api.Job{ID: attemptID, Key: "b"})
+	f.world(t).run("job", "why", runID).want(t, 64, "", runID+" is a run of several jobs, and this is about one of them\nSee their ids: forgeyard runs show "+runID)
+}
+
 func TestRunnersAreManaged(t *testing.T) {
 	f := newFake(t)
 	slots := uint32(4)
@@ -163,6 +192,10 @@ func TestRunnersAreManaged(t *testing.T) {
 	f.world(t).run("runner", "list").want(t, 0, "build-1  draining  default  0/4", "")
 	f.world(t).run("runner", "show", "build-1").want(t, 0, "8 cores, 63.5GiB memory, 4 slots", "")
 	f.world(t).run("runner", "why", "build-1").want(t, 0, "it drains", "")
+	slots = 1 // of eight that the daemon would let it have, say
+	runner.Slots = 8
+	f.world(t).run("runner", "list").want(t, 0, "default  0/1", "")
+	f.world(t).run("runner", "show", "build-1").want(t, 0, "1, where it could have 8: its agent takes no more (max_parallel_jobs)\n", "")
 	for _, verb := range []string{"drain", "resume", "disable", "enable", "revoke"} {
 		f.world(t).run("runner", verb, "build-1").want(t, 0, "runner build-1: ", "")
 		if !f.asked("POST /runners/build-1:" + verb) {

@@ -45,13 +45,21 @@ func (a *app) runnerList() *cobra.Command {
 			return a.print().Show(list, func(w io.Writer) {
 				console.Row(w, "NAME", "STATE", "POOL", "JOBS", "VERSION", "HEALTH", "LAST SEEN", "LAST REJECT")
 				for _, r := range list.Items {
-					console.Row(w, r.Name, r.State, r.Pool, fmt.Sprintf("%d/%d", len(r.Active), r.Slots), r.Version, r.Health, when(r.SeenAt), rejected(r.LastReject))
+					console.Row(w, r.Name, r.State, r.Pool, fmt.Sprintf("%d/%d", len(r.Active), slots(&r)), r.Version, r.Health, when(r.SeenAt), rejected(r.LastReject))
 				}
 			})
 		},
 	}
 	pageFlags(cmd, &page)
 	return cmd
+}
+
+// slots is how many jobs a runner has at a time: what the daemon lets it have, and not more than its agent takes.
+func slots(r *api.Runner) int {
+	if c := r.Capabilities; c != nil && c.Resources != nil && c.Resources.Slots != nil {
+		return min(r.Slots, int(*c.Resources.Slots))
+	}
+	return r.Slots
 }
 
 func rejected(r *api.Reject) string {
@@ -86,7 +94,11 @@ func describeRunner(w io.Writer, r *api.Runner) {
 	console.Field(w, "Pool", r.Pool)
 	console.Field(w, "Trust", r.Trust)
 	console.Field(w, "Labels", strings.Join(r.Labels, ", "))
-	console.Field(w, "Slots", fmt.Sprint(r.Slots))
+	text := fmt.Sprint(slots(r))
+	if slots(r) < r.Slots {
+		text += fmt.Sprintf(", where it could have %d: its agent takes no more (max_parallel_jobs)", r.Slots)
+	}
+	console.Field(w, "Slots", text)
 	console.Field(w, "Version", r.Version)
 	console.Field(w, "Protocol", r.Protocol)
 	console.Field(w, "Health", r.Health)
@@ -198,7 +210,7 @@ func (t *tokenFlags) add(cmd *cobra.Command) {
 	f.StringVar(&t.pool, "pool", "", "pool of the runner")
 	f.StringVar(&t.trust, "trust", "", "class of the runner: trusted has trusted and untrusted runs, untrusted or protected only runs of that class (default trusted)")
 	f.StringArrayVar(&t.labels, "label", nil, "label of the runner; repeatable")
-	f.Uint32Var(&t.slots, "slots", 0, "jobs at a time")
+	f.Uint32Var(&t.slots, "slots", 0, "most jobs at a time, if the agent takes as many (max_parallel_jobs)")
 	f.DurationVar(&t.expires, "expires", 0, "how long the token can be used, at most 24h (default 15m)")
 	f.StringVar(&t.out, "out", "", "file to write the token to, readable by you alone, instead of printing it")
 }

@@ -244,14 +244,14 @@ func (a *app) runsCancel() *cobra.Command {
 func (a *app) jobCommand() *cobra.Command {
 	why := &cobra.Command{
 		Use: "why JOB", Short: "Say why a job waits, or why it ended as it did", Args: cobra.ExactArgs(1),
-		Long:    "Say why a job is where it is: what it waits for, and for every runner the first thing that keeps it from taking the job.",
+		Long:    "Say why a job is where it is: what it waits for, and for every runner the first thing that keeps it from taking the job.\nThe id of a run does where the run has one job.",
 		Example: "  forgeyard job why 01JB4Z",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.ask()
 			if err != nil {
 				return err
 			}
-			why, err := client.ExplainJob(cmd.Context(), args[0])
+			why, err := ofJob(cmd.Context(), client, args[0], client.ExplainJob)
 			if err != nil {
 				return err
 			}
@@ -266,7 +266,7 @@ func (a *app) jobCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			job, err := client.Job(cmd.Context(), args[0])
+			job, err := ofJob(cmd.Context(), client, args[0], client.Job)
 			if err != nil {
 				return err
 			}
@@ -274,6 +274,22 @@ func (a *app) jobCommand() *cobra.Command {
 		},
 	}
 	return console.Group("job", "Show jobs, and why they wait", show, why)
+}
+
+// ofJob asks about a job. Where there is none of that id, but a run of one job, it is that job.
+func ofJob[T any](ctx context.Context, client *api.Client, id string, ask func(context.Context, string) (T, error)) (T, error) {
+	got, err := ask(ctx, id)
+	if p := (*api.Problem)(nil); !errors.As(err, &p) || p.Code != api.CodeNotFound {
+		return got, err
+	}
+	run, noRun := client.Run(ctx, id)
+	switch {
+	case noRun != nil: // what was said about the job stands
+		return got, err
+	case len(run.Jobs) == 1:
+		return ask(ctx, run.Jobs[0].ID)
+	}
+	return got, console.Usage("%s is a run of several jobs, and this is about one of them\nSee their ids: forgeyard runs show %[1]s", id)
 }
 
 func describeJob(w io.Writer, j *api.Job) {
@@ -294,9 +310,6 @@ func explainJob(w io.Writer, e *api.Explanation) {
 	console.Field(w, "Why", e.Summary)
 	for _, d := range e.Details {
 		fmt.Fprintf(w, "\t%s\n", console.Cell(d))
-	}
-	if e.Ahead > 0 {
-		console.Field(w, "Ahead", fmt.Sprintf("%d older jobs", e.Ahead))
 	}
 	if len(e.Runners) == 0 {
 		return

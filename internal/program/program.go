@@ -78,6 +78,14 @@ type Signal struct{ Signal os.Signal }
 // Error says which signal it was.
 func (s *Signal) Error() string { return "signal: " + s.Signal.String() }
 
+// interrupted is what a program says that ends by the signal: which one it was, unless its user has just typed it.
+func (s *Signal) interrupted() error {
+	if s.Signal == os.Interrupt {
+		return errors.New("interrupted")
+	}
+	return fmt.Errorf("interrupted (%v)", s.Signal)
+}
+
 // Options are what Run needs to know of a program.
 type Options struct {
 	Name   string                    // before messages
@@ -124,7 +132,7 @@ func Run(ctx context.Context, o Options, main func(context.Context, *Program) er
 	err := guard(func() error { return main(ctx, p) })
 	var by, in *Signal
 	if errors.As(context.Cause(ctx), &by) && (errors.Is(err, context.Canceled) || errors.As(err, &in)) {
-		err = Exit(CodeCancelled, fmt.Errorf("interrupted (%v)", by.Signal))
+		err = Exit(CodeCancelled, by.interrupted())
 	}
 	signal.Stop(signals)
 	close(ended)

@@ -146,9 +146,11 @@ func TestTheFirstSignalStopsInOrder(t *testing.T) {
 
 func TestAnInterruptedProgramSaysSo(t *testing.T) {
 	for _, role := range []string{"interrupted", "caused"} { // whichever of the two a wait ends with
-		p := start(t, role)
-		p.signal(t, syscall.SIGINT)
-		p.ends(t, CodeCancelled, "player: interrupted (interrupt)")
+		for s, want := range map[syscall.Signal]string{syscall.SIGINT: "player: interrupted", syscall.SIGTERM: "player: interrupted (terminated)"} {
+			p := start(t, role)
+			p.signal(t, s)
+			p.ends(t, CodeCancelled, want+"\n")
+		}
 	}
 }
 

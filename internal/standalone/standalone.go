@@ -183,7 +183,7 @@ func (y Yard) daemonConfig(o cli.LocalOptions) daemon.Config {
 	}
 	return daemon.Config{
 		Dir: filepath.Join(o.Data, "daemon"), Listen: "127.0.0.1:0", HTTP: http, Version: y.Version,
-		Log: o.Log.With(telemetry.KeyComponent, "daemon"),
+		Log: o.Log.With(telemetry.KeyProgram, "daemon"),
 	}
 }
 
@@ -194,7 +194,7 @@ func (y Yard) agentOptions(o cli.LocalOptions, endpoint string) agent.Options {
 	return agent.Options{
 		State: filepath.Join(o.Data, "agent"), Endpoints: []string{endpoint}, Slots: max(2, runtime.NumCPU()), Version: y.Version,
 		Policy: forge.LocalPolicy{AllowHostNetwork: true, AllowUnconfined: true},
-		Path:   y.path(), Env: o.Env, Log: o.Log.With(telemetry.KeyComponent, "agent"),
+		Path:   y.path(), Env: o.Env, Log: o.Log.With(telemetry.KeyProgram, "agent"),
 		Sandbox: agent.Sandbox{Need: !o.AllowUnsandboxed, ReadOnly: o.ReadOnly, Toolchains: o.Toolchains, Hide: []string{o.Data}, Pool: 1},
 	}
 }

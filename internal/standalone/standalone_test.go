@@ -1,6 +1,7 @@
 package standalone_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -45,6 +46,26 @@ func options(data string) cli.LocalOptions {
 
 func yard() standalone.Yard {
 	return standalone.Yard{Version: "test", Getenv: func(string) string { return "" }}
+}
+
+func TestALineOfTheLogNamesItsProgramAndOneComponent(t *testing.T) {
+	o := options(folder(t))
+	var log bytes.Buffer // a handler writes one line at a time, and all have ended when Run has
+	o.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if err := yard().Run(t.Context(), context.Background(), o, func(context.Context, string) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	components := 0
+	for line := range strings.Lines(log.String()) {
+		n := strings.Count(line, `"component":`)
+		components += n
+		if n > 1 || strings.Count(line, `"program":`) != 1 {
+			t.Error(line)
+		}
+	}
+	if components == 0 {
+		t.Errorf("no component has logged anything:\n%s", &log)
+	}
 }
 
 func TestTheOwnerOfAFolderIsFoundWhileItServes(t *testing.T) {

@@ -19,6 +19,7 @@ const (
 	KeyReason     = "reason"
 	KeyCode       = "code"
 	KeyError      = "err"
+	KeyProgram    = "program" // which of several that are in one process
 	KeyComponent  = "component"
 	KeyPath       = "path"
 	KeySignal     = "signal"

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -202,6 +203,9 @@ func TestRunnersAreManaged(t *testing.T) {
 			t.Errorf("%s was not asked for: %v", verb, f.requests)
 		}
 	}
+	f.world(t).run("runner", "resume", "build-1").want(t, 0, "runner build-1: takes jobs again, once its agent does; see: forgeyard runner why build-1\n", "")
+	runner.State = "online"
+	f.world(t).run("runner", "resume", "build-1").want(t, 0, "runner build-1: takes jobs again (online)\n", "")
 	f.world(t).run("runner", "delete", "build-1").want(t, 0, "", "is deleted")
 }
 
@@ -311,6 +315,21 @@ func TestTheDoctorNamesWhatIsWrong(t *testing.T) {
 	r.want(t, 3, "ok    listens for agents    [::]:7443", "")
 	r.want(t, 3, "FAIL  agents are connected  none; on a machine that should be one: forgeyard-agent doctor", "")
 	f.world(t).run("transport", "status").want(t, 0, "Listens:", "")
+}
+
+func TestADaemonOfAnotherReleaseIsNamed(t *testing.T) {
+	f := newFake(t)
+	for _, request := range []string{"GET /version", "GET /runners"} {
+		f.on(request, func(*http.Request) any { return api.NewProblem(api.CodeNoRoute, "everything is below /api/v9") })
+	}
+	f.world(t).run("runner", "list").want(t, 3, "", "it is of another release, and this is 1.2.3. Install the same on both.")
+	f.world(t).run("transport", "doctor").want(t, 3, "is of another release, and this is 1.2.3: install the same on both", "")
+}
+
+func TestTheDoctorSaysWhereItHasLooked(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
+	defer page.Close()
+	newWorld(t).run("--server", page.URL, "transport", "doctor").want(t, 3, "→ does a daemon run at "+page.URL, "")
 }
 
 func TestVersionShowsBoth(t *testing.T) {

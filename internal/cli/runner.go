@@ -335,7 +335,10 @@ func (a *app) runnerVerb(verb api.RunnerVerb, short, done string) *cobra.Command
 			}
 			return a.print().Show(r, func(w io.Writer) {
 				text := "runner " + r.Name + ": " + done
-				if r.State != done {
+				switch {
+				case verb == api.RunnerResume && r.State == "draining": // its agent has not heard of it, or is drained by its owner
+					text += ", once its agent does; see: forgeyard runner why " + r.Name
+				case r.State != done:
 					text += " (" + r.State + ")"
 				}
 				console.Row(w, text)

@@ -157,10 +157,7 @@ func (c *Client) do(ctx context.Context, r call, out any) error {
 	if out == nil || len(data) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(data, out); err != nil {
-		return NewProblem(CodeUnreadableAnswer, "%s %s: %v", r.method, r.path, err)
-	}
-	return nil
+	return decode(r, answer, data, out)
 }
 
 var errTimeout = errors.New("no answer in time")
@@ -221,18 +218,5 @@ func unreachable(ctx context.Context, err error) error {
 	case cause != nil:
 		return cause
 	}
-	var outer *url.Error
-	if errors.As(err, &outer) {
-		err = outer.Err
-	}
-	return NewProblem(CodeUnreachable, "%v", err)
-}
-
-func problemOf(r call, answer *http.Response) error {
-	data, err := io.ReadAll(io.LimitReader(answer.Body, MaxRequestBytes))
-	var p Problem
-	if err == nil && json.Unmarshal(data, &p) == nil && p.Code != "" {
-		return &p
-	}
-	return NewProblem(CodeUnreadableAnswer, "%s %s: %s, which is not from a forgeyard daemon", r.method, r.path, answer.Status)
+	return NewProblem(CodeUnreachable, "%s", roadless(err))
 }

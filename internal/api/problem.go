@@ -94,10 +94,12 @@ var titles = map[Code]string{
 	CodeUnreachable: "The daemon does not answer", CodeUnreadableAnswer: "The daemon's answer cannot be read",
 }
 
+const typePrefix = "urn:forgeyard:problem:"
+
 // NewProblem returns a problem with everything that follows from its code.
 func NewProblem(code Code, format string, args ...any) *Problem {
 	return &Problem{
-		Type: "urn:forgeyard:problem:" + string(code), Title: titles[code], Status: code.Status(), Code: code,
+		Type: typePrefix + string(code), Title: titles[code], Status: code.Status(), Code: code,
 		Detail: fmt.Sprintf(format, args...),
 	}
 }

@@ -160,6 +160,8 @@ func (a *app) advice(p *api.Problem) (code int, next string) {
 		return program.CodeAuth, "Name a file with a token: --token-file FILE, or FORGEYARD_TOKEN_FILE. On the daemon's machine it is admin.token in its data folder."
 	case api.CodeUnreachable, api.CodeUnreadableAnswer:
 		return program.CodeInfrastructure, fmt.Sprintf("Is %s the daemon's address, and does it run? Check: forgeyard transport doctor", a.serverName())
+	case api.CodeNoRoute, api.CodeMethod:
+		return program.CodeInfrastructure, fmt.Sprintf("%s does not know what this command asks: it is of another release, and this is %s. Install the same on both.", a.serverName(), a.env.Version)
 	case api.CodeUnavailable, api.CodeInternal, api.CodeUnknownOutcome:
 		return program.CodeInfrastructure, "Check the daemon: forgeyard transport doctor"
 	case api.CodeNoRoom:

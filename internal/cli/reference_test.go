@@ -164,7 +164,7 @@ var elsewhere = []string{
 func TestResultsAreJSONWhereThatIsAskedFor(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", api.TypeJSON)
-		fmt.Fprint(w, `{"items": []}`)
+		fmt.Fprint(w, `{"items": [], "id": "01JB4Z", "version": "1"}`)
 	}))
 	defer server.Close()
 	home := t.TempDir()

@@ -85,6 +85,7 @@ type finding struct {
 	Check  string `json:"check"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
+	Mend   string `json:"mend,omitempty"` // what to do about it
 }
 
 func (a *app) transportDoctor() *cobra.Command {
@@ -97,10 +98,13 @@ func (a *app) transportDoctor() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			findings := examine(cmd.Context(), client)
+			findings := a.examine(cmd.Context(), client)
 			if err := a.print().Show(findings, func(w io.Writer) {
 				for _, f := range findings {
 					console.Row(w, mark(f.OK), f.Check, f.Detail)
+				}
+				if f := findings[0]; !f.OK {
+					_, _ = fmt.Fprintln(w, "→ "+f.Mend) // Show tells of what cannot be written
 				}
 			}); err != nil {
 				return err
@@ -134,13 +138,17 @@ func mark(ok bool) string {
 const tokenCheck = "token is accepted"
 
 // examine looks at one thing after the other and stops where the rest would fail for the same reason.
-func examine(ctx context.Context, client *api.Client) []finding {
+func (a *app) examine(ctx context.Context, client *api.Client) []finding {
 	version, err := client.Version(ctx)
 	if isCode(err, api.CodeUnauthenticated, api.CodeForbidden) {
 		return []finding{{Check: "daemon answers", OK: true}, {Check: tokenCheck, Detail: err.Error()}}
 	}
 	if err != nil {
-		return []finding{{Check: "daemon answers", Detail: err.Error()}}
+		mend := fmt.Sprintf("does a daemon run at %s? There, \"forgeyard-daemon serve\" prints its address for HTTP; saved ones: forgeyard context list", a.serverName())
+		if isCode(err, api.CodeNoRoute, api.CodeMethod) {
+			mend = fmt.Sprintf("%s is of another release, and this is %s: install the same on both", a.serverName(), a.env.Version)
+		}
+		return []finding{{Check: "daemon answers", Detail: err.Error(), Mend: mend}}
 	}
 	all := []finding{{Check: "daemon answers", OK: true, Detail: "version " + version.Version}}
 	all = append(all, readiness(ctx, client)...)

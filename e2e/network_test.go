@@ -141,16 +141,20 @@ func TestABadRoadDeliversTheWholeLog(t *testing.T) {
 	}
 }
 
-// A NAT that forgets its clients every so often does not end a job (09: address changes).
+// A NAT that forgets its clients every so often ends neither a job nor the connection (09§3: address changes).
 func TestANewAddressOfTheAgentDoesNotEndItsJob(t *testing.T) {
 	s := newStory(t)
 	_, road := s.relayed("one", 1)
 	transcript := s.path("transcript")
 	run, job := s.shell(counting(60, transcript), func(spec *api.JobSpec) { spec.Retry = &api.Retry{Infra: number(uint8(0))} })
 	s.attempt(job, forge.AttemptRunning)
+	before := s.session()
 	s.must(road.Rebind())
 	ended := s.ended(run)
 	a := classOf(t, ended, "Succeeded", "Succeeded")
+	if after := s.session(); after != before {
+		t.Errorf("the agent came by connection %s and is there by %s", before, after)
+	}
 	if want := s.file(transcript); s.log(a.ID) != want {
 		t.Errorf("the log has %d bytes, the transcript %d", len(s.log(a.ID)), len(want))
 	}

@@ -59,7 +59,8 @@ func explain(cmd *cobra.Command, args []string, err error) error {
 		}
 	}
 	if !cmd.HasSubCommands() && (len(cmd.ValidArgs) == 0 || len(args) != 1) { // their number is wrong, and not a word
-		return Usage("%s takes %s, and was given %s\nSee: %s --help", cmd.CommandPath(), takes(cmd), given(args), cmd.CommandPath())
+		name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ") // the program's stands before all that it says
+		return Usage("%s takes %s, and was given %s\nSee: %s --help", name, takes(cmd), given(args), cmd.CommandPath())
 	}
 	return Usage("%v%s\nSee: %s --help", err, hint, cmd.CommandPath())
 }

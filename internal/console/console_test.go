@@ -49,11 +49,11 @@ func TestWrongUsageSaysWhereToReadOn(t *testing.T) {
 		want string
 	}{
 		{[]string{"lst"}, "Did you mean: tool list"},
-		{[]string{"list", "more"}, "tool list takes no arguments, and was given \"more\"\nSee: tool list --help"},
-		{[]string{"show"}, "tool show takes NAME, and was given nothing\nSee: tool show --help"},
-		{[]string{"show", "a", "b", "c", "d", "e"}, "tool show takes NAME, and was given \"a\" \"b\" \"c\" \"d\" and 1 more\nSee: tool show --help"},
+		{[]string{"list", "more"}, "list takes no arguments, and was given \"more\"\nSee: tool list --help"},
+		{[]string{"show"}, "show takes NAME, and was given nothing\nSee: tool show --help"},
+		{[]string{"show", "a", "b", "c", "d", "e"}, "show takes NAME, and was given \"a\" \"b\" \"c\" \"d\" and 1 more\nSee: tool show --help"},
 		{[]string{"pick", "c"}, "invalid argument \"c\" for \"tool pick\""},
-		{[]string{"pick"}, "tool pick takes WORD, and was given nothing\nSee: tool pick --help"},
+		{[]string{"pick"}, "pick takes WORD, and was given nothing\nSee: tool pick --help"},
 		{[]string{"list", "--nonsense"}, "See: tool list --help"},
 	} {
 		nothing := func(*cobra.Command, []string) error { return nil }
@@ -65,7 +65,7 @@ func TestWrongUsageSaysWhereToReadOn(t *testing.T) {
 		root.SetArgs(c.args)
 		err := root.Execute()
 		var exit *program.ExitError
-		if !errors.As(err, &exit) || exit.Code != program.CodeUsage || !strings.Contains(err.Error(), c.want) {
+		if !errors.As(err, &exit) || exit.Code != program.CodeUsage || !strings.Contains("\n"+err.Error(), "\n"+c.want) {
 			t.Errorf("%q: %v, want %q", c.args, err, c.want)
 		}
 	}

@@ -113,6 +113,7 @@ var repositories = []repository{
 		},
 	},
 	{
+		// Case B76: submodules by relative addresses, one within another.
 		name: "submodules", tools: []string{"git"},
 		history: nested,
 		kept: func(t *testing.T, r *run) {

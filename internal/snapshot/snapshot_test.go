@@ -102,6 +102,7 @@ func TestACaptureCountsWhatItDoes(t *testing.T) {
 	}
 }
 
+// Case B76: what is checked out of submodules, nested ones too, is in the tree as it lies there; what is not is named.
 func TestSubmodulesAreFiles(t *testing.T) {
 	t.Parallel()
 	inner := folder(t, "git init -q .; printf i > inner; git add .; git commit -qm i")

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	_ "embed"
+	"io"
 	"strings"
 	"time"
 
@@ -17,10 +18,15 @@ import (
 // completeWithin bounds what a person waits for who has pressed a key.
 const completeWithin = 2 * time.Second
 
-// bashCompletion is our own and not cobra's, which evaluates what was typed and needs another package's functions.
-//
-//go:embed completion.bash
-var bashCompletion string
+// The scripts are our own and not cobra's: those evaluate what was typed, so that the key runs $(…) and what follows a ;.
+var (
+	//go:embed completion.bash
+	bashCompletion string
+	//go:embed completion.zsh
+	zshCompletion string
+	//go:embed completion.fish
+	fishCompletion string
+)
 
 func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -32,15 +38,8 @@ them. No daemon is started for that.`,
 		Example: `  source <(forgeyard completion bash)                          in this shell, or in ~/.bashrc
   forgeyard completion zsh > "${fpath[1]}/_forgeyard"
   forgeyard completion fish > ~/.config/fish/completions/forgeyard.fish`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			out := a.env.Stdout
-			switch args[0] {
-			case "zsh":
-				return cmd.Root().GenZshCompletion(out)
-			case "fish":
-				return cmd.Root().GenFishCompletion(out, true)
-			}
-			_, err := out.Write([]byte(bashCompletion))
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, err := io.WriteString(a.env.Stdout, map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[args[0]])
 			return err
 		},
 	}

@@ -54,8 +54,8 @@ func (r *runner) unknown() bool { return !r.Connected && r.caps.SchemaVersion ==
 // unavailable yields what keeps the runner from any job. A want of processor time does not: there work is slow and nothing
 // breaks, so it only makes the runner the last choice. Else one busy neighbour would stop every job of a small fleet.
 func (r *runner) unavailable(yield func(forge.Miss) bool) bool {
-	return (r.Connected || yield(forge.Miss{Kind: forge.MissDisconnected})) &&
-		(!r.Disabled || yield(forge.Miss{Kind: forge.MissDisabled})) &&
+	return (!r.Disabled || yield(forge.Miss{Kind: forge.MissDisabled})) && // before what it leads to: summaries say the first alone
+		(r.Connected || yield(forge.Miss{Kind: forge.MissDisconnected})) &&
 		(!r.Draining || yield(forge.Miss{Kind: forge.MissDraining})) &&
 		(r.Health < forge.Unhealthy || yield(forge.Miss{Kind: forge.MissUnhealthy})) &&
 		(r.Summary.Pressure.Normal() || r.Summary.Pressure == forge.PressureCPU || yield(forge.Miss{Kind: forge.MissPressure, Got: r.Summary.Pressure.String()}))

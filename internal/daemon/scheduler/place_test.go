@@ -334,6 +334,17 @@ func large(used int) scheduler.Snapshot {
 	return s
 }
 
+func TestADisabledRunnerIsToldAsDisabledAndNotAsGone(t *testing.T) {
+	job := newJob(1, 1, "a")
+	s := scheduler.Snapshot{Jobs: []scheduler.Job{job}, Runners: []scheduler.Runner{{
+		Runner: forge.Runner{ID: runnerID(1), Name: "off", Pool: job.Need.Constraints.Pool, Trust: job.Need.Constraints.Trust, Disabled: true},
+	}}}
+	why, _ := scheduler.Place(s).Why(job.ID)
+	if got := why.String(); got != "disabled on 1 runner" {
+		t.Errorf("%q", got)
+	}
+}
+
 // Of a machine that never came nothing is known, so nothing else is said of it.
 func TestARunnerThatNeverCameIsNotConnectedAndNoMore(t *testing.T) {
 	job := newJob(1, 1, "a")

@@ -47,6 +47,15 @@ var repositories = []repository{
 			dir := r.artifact("page", "", "page")
 			says(t, "<!doctype html>\n<title>Yards</title>\n<ul>\n<li>forge</li>\n<li>ship</li>\n<li>&lt;b&gt;</li>\n</ul>\n", dir, "dist/index.html")
 		},
+		again: func(t *testing.T, first, second *run) {
+			if log := first.log("page", ""); !strings.Contains(log, "mustache-4.2.0.tgz") || !strings.Contains(log, "(cache miss)") {
+				t.Errorf("the first run has loaded no package: %s", log)
+			}
+			// Npm says the same of a package that it has kept, also with --offline.
+			if log := second.log("page", ""); !strings.Contains(log, "mustache-4.2.0.tgz") || strings.Contains(log, "(cache miss)") {
+				t.Errorf("the second run has found no cache: %s", log)
+			}
+		},
 	},
 	{
 		name: "cmake", tools: []string{"cmake", "ninja", "cc", "git"},

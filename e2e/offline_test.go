@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -31,6 +32,9 @@ func TestAJobThatMayGoOnAloneEndsWithTheAgentThatBeganIt(t *testing.T) {
 	stayCut(s, 2*fleet.Fast.TTL)
 	before := len(s.file(alive))
 	s.must(fleet.Await(s.ctx, "the job to go on alone", func() (bool, error) {
+		if a, err := s.client.Attempt(s.ctx, first.ID); err != nil || a.Ended {
+			return false, errors.Join(err, errors.New("the attempt is over"))
+		}
 		said, err := os.ReadFile(alive)
 		return len(said) > before, err
 	}))

@@ -243,7 +243,7 @@ func TestContextsAreSavedForThisUserAlone(t *testing.T) {
 		if r.Header.Get("Authorization") != "Bearer hush" {
 			return api.NewProblem(api.CodeUnauthenticated, "who are you?")
 		}
-		return &api.List[api.Run]{}
+		return &api.List[api.Run]{Items: []api.Run{}}
 	})
 	w := newWorld(t)
 	w.stdin = "hush\n"

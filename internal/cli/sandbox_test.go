@@ -46,7 +46,7 @@ func TestAnotherProcessWithoutSandboxesGetsAJobOnlyIfItsUserSaysSo(t *testing.T)
 		if id := r.PathValue("id"); id != "local" {
 			t.Errorf("asked for runner %q", id)
 		}
-		return &api.Runner{Capabilities: &api.Capabilities{Sandboxes: kinds}}
+		return &api.Runner{ID: "local", Capabilities: &api.Capabilities{Sandboxes: kinds}}
 	})
 	w := newWorld(t)
 	w.local = nobody{endpoint: f.server.URL}

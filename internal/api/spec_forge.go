@@ -20,6 +20,8 @@ type SpecContext struct {
 	Key     forge.JobKey
 	Leg     forge.Leg
 	Trust   forge.TrustClass // of the run
+	// Connectivity of a job whose author does not say; zero: that of forge.DefaultJobSpec.
+	Connectivity forge.ConnectivityPolicy
 }
 
 // Forge turns the JSON into a valid specification. The error is forge.Problems with every problem that there is, its
@@ -27,6 +29,7 @@ type SpecContext struct {
 func (s *JobSpec) Forge(in SpecContext) (forge.JobSpec, error) {
 	c := converter{spec: forge.DefaultJobSpec()}
 	c.spec.Project, c.spec.Job, c.spec.Leg, c.spec.Constraints.Trust = in.Project, in.Key, in.Leg, in.Trust
+	c.spec.Connectivity = cmp.Or(in.Connectivity, c.spec.Connectivity)
 	c.steps(s.Steps)
 	c.spec.Env = variables(s.Env)
 	c.files(s)

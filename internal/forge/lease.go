@@ -137,6 +137,14 @@ func (p LeasePolicy) HardTTL(c Connectivity, extra time.Duration) time.Duration 
 	}
 }
 
+// Connectivity is how long a job outlives its connection whose author does not say.
+func (p LeasePolicy) Connectivity() ConnectivityPolicy {
+	if p.Grace == 0 {
+		return ConnectivityPolicy{Mode: Continuous}
+	}
+	return ConnectivityPolicy{Mode: GracePeriod, Extra: p.Grace}
+}
+
 // RejectReason says why an agent does not take a lease (07§33).
 type RejectReason uint8
 

@@ -186,7 +186,7 @@ func DefaultJobSpec() JobSpec {
 		Sandbox:      SandboxNeed{Kind: SandboxNative},
 		Constraints:  Constraints{Pool: DefaultPool, Trust: TrustUntrusted},
 		Timeouts:     Timeouts{Prepare: 10 * time.Minute, Run: time.Hour, Upload: 10 * time.Minute, Grace: 10 * time.Second},
-		Connectivity: ConnectivityPolicy{Mode: GracePeriod, Extra: DefaultLeasePolicy().Grace},
+		Connectivity: DefaultLeasePolicy().Connectivity(),
 		LogLimit:     64 * MiB,
 		Retry:        RetryPolicy{Infra: 2},
 	}

@@ -184,10 +184,12 @@ type Given struct {
 	Trust   forge.TrustClass
 	Sandbox forge.SandboxKind // what confines the jobs; zero: the default
 	Needs   []Ended           // in the order of the job's needs
-	Source  *forge.TreeRef    // nil: the run has no source
-	WithGit *forge.TreeRef    // the source with its repository; nil: there is none
-	Kept    *forge.TreeRef    // what the needed jobs have kept, by job and artifact; nil: nothing
-	Hashes  map[string]string // of the patterns of Hashes, joined by line feeds
+	// Connectivity of the jobs; zero: that of forge.DefaultJobSpec.
+	Connectivity forge.ConnectivityPolicy
+	Source       *forge.TreeRef    // nil: the run has no source
+	WithGit      *forge.TreeRef    // the source with its repository; nil: there is none
+	Kept         *forge.TreeRef    // what the needed jobs have kept, by job and artifact; nil: nothing
+	Hashes       map[string]string // of the patterns of Hashes, joined by line feeds
 }
 
 // A Decision is what becomes of a job whose needs have ended.

@@ -138,6 +138,7 @@ func (p *Plan) spec(n Node, v map[string]any, g *Given, env []forge.EnvVar) (*fo
 	s.Timeouts.Run = cmp.Or(j.Timeout, d.Timeout, s.Timeouts.Run)
 	s.Constraints.Trust = g.Trust
 	s.Sandbox.Kind = cmp.Or(g.Sandbox, s.Sandbox.Kind)
+	s.Connectivity = cmp.Or(g.Connectivity, s.Connectivity)
 	if r := cmp.Or(j.Retry, d.Retry); r != nil {
 		s.Retry.Max, s.Retry.On, s.Retry.ExitCodes = r.Max, r.On, r.ExitCodes
 		if r.Infra != nil {

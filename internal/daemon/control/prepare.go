@@ -288,7 +288,10 @@ func (d *desk) verdict(j *store.Job, n pipeline.Node, spec *forge.JobSpec) verdi
 
 // texts gathers what a job is planned from, but for the files of the jobs that it needs.
 func (d *desk) texts(n pipeline.Node) (*pipeline.Given, error) {
-	g := &pipeline.Given{Project: d.project, Trust: d.run.Trust, Source: d.Source, WithGit: d.WithGit, Sandbox: d.Sandbox, Hashes: d.Hashes}
+	g := &pipeline.Given{
+		Project: d.project, Trust: d.run.Trust, Source: d.Source, WithGit: d.WithGit, Sandbox: d.Sandbox, Hashes: d.Hashes,
+		Connectivity: d.c.Connectivity(),
+	}
 	for _, need := range n.Needs() {
 		ended, err := d.how(need.Job)
 		if err != nil {

@@ -201,6 +201,9 @@ func (s *Submission) graph(id forge.RunID) error {
 	return forge.ValidateGraph(jobs)
 }
 
+// Connectivity is how long a job outlives its connection whose author does not say.
+func (c *Control) Connectivity() forge.ConnectivityPolicy { return c.policy.Connectivity() }
+
 // terms is what a spec says about leases on its job.
 func (c *Control) terms(s *forge.JobSpec) store.Terms {
 	return store.Terms{

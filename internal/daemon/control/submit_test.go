@@ -10,6 +10,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/jobspec"
+	"github.com/forgeyard/forgeyard/internal/pipeline"
 )
 
 func TestTheSameKeyGivesTheSameRunAndAnotherRequestIsRefused(t *testing.T) {
@@ -137,5 +138,21 @@ func TestTheTrustOfARunIsNotItsAuthorsToSay(t *testing.T) {
 	spec, err := jobspec.Open(j.Spec, bytes)
 	if err != nil || spec.Constraints.Trust != forge.TrustUntrusted {
 		t.Errorf("the spec says %v, %v", spec.Constraints.Trust, err)
+	}
+}
+
+// A job whose author does not say how long it may outlive its connection has what the daemon is set to, in a pipeline too.
+func TestTheDaemonsGraceIsThatOfJobsThatSayNothing(t *testing.T) {
+	for _, grace := range []time.Duration{0, 7 * time.Second} {
+		w := newWorld(t)
+		w.policy.Grace = grace
+		run := w.pipelined("version: 1\njobs: { a: { steps: [x] } }\n", pipeline.Facts{})
+		w.round(w.ctx)
+		if got, want := w.jobs(run.ID)["a"].Authority.HardTTL, policy.TTL+grace; got != want {
+			t.Errorf("a grace of %v: a job of a pipeline may live %v without its connection, not %v", grace, got, want)
+		}
+		if p := w.Connectivity(); p.Extra != grace || (p.Mode == forge.Continuous) != (grace == 0) {
+			t.Errorf("a grace of %v: %+v", grace, p)
+		}
 	}
 }

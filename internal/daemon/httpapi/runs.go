@@ -30,7 +30,7 @@ func (s *Server) submit(r *http.Request) (any, error) {
 	if request.Retry != nil {
 		return s.retry(r, &request, asking(r.Context()).Trust, key)
 	}
-	submission, err := submissionOf(&request, asking(r.Context()).Trust)
+	submission, err := submissionOf(&request, asking(r.Context()).Trust, s.cfg.Control.Connectivity())
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +47,8 @@ func (s *Server) submit(r *http.Request) (any, error) {
 }
 
 // submissionOf turns a request into values. What is wrong with a specification is found here, so that its places are
-// those of the JSON; the graph is control's to check.
-func submissionOf(request *api.RunRequest, trust forge.TrustClass) (control.Submission, error) {
+// those of the JSON; the graph is control's to check. usual is the connectivity of jobs that do not say theirs.
+func submissionOf(request *api.RunRequest, trust forge.TrustClass, usual forge.ConnectivityPolicy) (control.Submission, error) {
 	out := control.Submission{Project: forge.ProjectName(request.Project), Name: request.Name, Trust: trust}
 	if out.Project == "" {
 		out.Project = forge.DefaultProject
@@ -72,7 +72,7 @@ func submissionOf(request *api.RunRequest, trust forge.TrustClass) (control.Subm
 			job.Needs = append(job.Needs, forge.JobNeed{Job: forge.JobKey(n.Job), Optional: n.Optional})
 		}
 		// Project, key and leg are checked with the graph, where they stand; here they only have to be good.
-		spec, err := j.Spec.Forge(api.SpecContext{Project: forge.DefaultProject, Key: "job", Trust: trust})
+		spec, err := j.Spec.Forge(api.SpecContext{Project: forge.DefaultProject, Key: "job", Trust: trust, Connectivity: usual})
 		if err != nil {
 			found, ok := err.(forge.Problems)
 			if !ok {

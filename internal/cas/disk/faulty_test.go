@@ -55,7 +55,8 @@ func (f *faulty) cut(t *testing.T) {
 	t.Helper()
 	for path := range f.bytes {
 		if info, err := os.Stat(path); err == nil {
-			if err := os.Truncate(path, info.Size()/2); err != nil {
+			err := errors.Join(os.Chmod(path, 0o600), os.Truncate(path, info.Size()/2), os.Chmod(path, info.Mode()))
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

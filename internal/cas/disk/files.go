@@ -16,7 +16,7 @@ type files interface {
 	enter(dir string) error                     // before what is in dir is used often
 	leave() error                               // paths in dir work on; it may be called again
 	create(path string) (io.WriteCloser, error) // a new file, 0444 from the start
-	resume(path string) (file, error)           // a file of the owner's, made if it is not there
+	resume(path string) (file, error)           // a file of the owner's, made if it is not there, and to be written though it was 0444
 	open(path string) (object, error)           // for reading
 	stat(path string) (facts, error)
 	list(path string) ([]os.DirEntry, error)
@@ -56,7 +56,13 @@ type facts struct {
 }
 
 func (*system) resume(path string) (file, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	const flags = os.O_RDWR | os.O_CREATE
+	f, err := os.OpenFile(path, flags, 0o600)
+	if errors.Is(err, os.ErrPermission) { // a process ended between the last byte and the name of the object
+		if err = os.Chmod(path, 0o600); err == nil {
+			f, err = os.OpenFile(path, flags, 0o600)
+		}
+	}
 	if err != nil {
 		return nil, err // and no file that is not nil
 	}

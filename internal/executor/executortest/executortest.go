@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -91,6 +92,16 @@ type bench struct {
 	unique     string        // in the environment of all steps, and nowhere else on the machine
 }
 
+// removable lets whoever runs the test remove the folders of read-only inputs, root or not.
+func removable(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			err = os.Chmod(path, 0o700)
+		}
+		return err
+	})
+}
+
 func newBench(t *testing.T, o Options) *bench {
 	b := &bench{T: t, sink: NewSink(), options: o}
 	raw := make([]byte, 8)
@@ -121,6 +132,7 @@ func newBench(t *testing.T, o Options) *bench {
 		if !t.Failed() {
 			b.leftNothing(dir, before)
 		}
+		removable(dir)
 	})
 	return b
 }

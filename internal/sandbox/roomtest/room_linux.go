@@ -107,12 +107,21 @@ const namespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_N
 // become Inside.Files.
 func Mapped(t *testing.T, name string, arg any, files ...*os.File) (string, error) {
 	t.Helper()
+	notInside(t)
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to map ids")
 	}
 	cmd := command(t, name)
 	cmd.SysProcAttr = mapped()
 	return run(t, cmd, MappedBase+StepID, request{Mapped: true}, arg, files)
+}
+
+// notInside skips a test that runs within a job: what confines that lets nothing make namespaces.
+func notInside(t *testing.T) {
+	t.Helper()
+	if os.Getenv("FORGEYARD_ATTEMPT_ID") != "" {
+		t.Skip("no sandbox can be made inside of one")
+	}
 }
 
 func mapped() *syscall.SysProcAttr {
@@ -127,6 +136,7 @@ func mapped() *syscall.SysProcAttr {
 // Rootless runs it in a room of a user without rights, who is StepID there. With folders, their mounts become Inside.Files.
 func Rootless(t *testing.T, name string, arg any, folders ...string) (string, error) {
 	t.Helper()
+	notInside(t)
 	cmd := command(t, name)
 	names, err := json.Marshal(folders)
 	if err != nil {

@@ -43,7 +43,7 @@ func main() {
 	o := options{}
 	flag.IntVar(&o.runs, "runs", 20, "how many plans to play, with as many seeds")
 	flag.Uint64Var(&o.seed, "seed", 1, "the first seed")
-	flag.IntVar(&o.parallel, "parallel", 3, "how many to play at a time; they mostly wait")
+	flag.IntVar(&o.parallel, "parallel", 4, "how many to play at a time; they mostly wait")
 	flag.StringVar(&o.keep, "keep", "", "keep the folders of runs that failed in this folder")
 	flag.BoolVar(&o.show, "show", false, "print the plans instead of playing them")
 	flag.StringVar(&o.workload.witness, "workload", "", "be a workload that tells the witness at this address what it does")

@@ -235,11 +235,13 @@ func (p *process) ask(c forge.AttemptContext, name string) (*agentv1.SecretMater
 	req := agentv1.NewSecretRequest(c, forge.SecretRef{Name: name})
 	frame, err := p.link.AppendFrame(nil, ident.New[forge.MessageID](), forge.MessageID{}, req)
 	p.w.must(err)
-	_, err = s.Write(frame)
+	var reset *transport.ResetError
+	if _, err = s.Write(frame); errors.As(err, &reset) { // the header said enough
+		return nil, reset.Code
+	}
 	p.w.must(err)
 	p.w.must(s.Close())
 	_, m, err := p.link.Frames(protocol.StreamSecret, s, s).Next()
-	var reset *transport.ResetError
 	if errors.As(err, &reset) {
 		return nil, reset.Code
 	}

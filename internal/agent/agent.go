@@ -142,12 +142,16 @@ func (o Options) ask(ctx context.Context, dialer transport.Dialer, endpoint stri
 	if err != nil {
 		return nil, err
 	}
-	cfg := link.Config{Role: protocol.RoleAgent, Terms: protocol.OwnTerms(), Software: "forgeyard-agent " + o.Version, Log: o.log()}
-	return enroll.Enroll(ctx, conn, cfg, token, key, name)
+	return enroll.Enroll(ctx, conn, o.link(), token, key, name)
 }
 
-// Reach connects to one daemon with the certificate of an enrolled agent, closes the connection, and returns how long that
-// took. It says nothing on the connection, so an agent that runs meanwhile is not disturbed.
+// link is how the agent talks before it is one: to be enrolled, and to be asked whether a daemon can be reached.
+func (o Options) link() link.Config {
+	return link.Config{Role: protocol.RoleAgent, Terms: protocol.OwnTerms(), Software: "forgeyard-agent " + o.Version, Log: o.log()}
+}
+
+// Reach connects to one daemon with the certificate of an enrolled agent, agrees with it on a version of the protocol, closes the
+// connection, and returns how long that took. It does not register, so an agent that runs meanwhile is not disturbed.
 func Reach(ctx context.Context, o Options, id *trust.Identity, endpoint string) (time.Duration, error) {
 	client := trust.Client{Roots: id.Roots(), ServerName: o.ServerName, Certificates: trust.NewSource(id.TLS())}
 	dialer := quic.NewDialer(trust.AgentTLS(client), quic.Options{Log: o.log()})
@@ -160,7 +164,11 @@ func Reach(ctx context.Context, o Options, id *trust.Identity, endpoint string) 
 	if err != nil {
 		return took, &UnreachedError{endpoint, trust.Explain(err, time.Now())}
 	}
-	conn.Close(protocol.CloseCodeOf(forge.CloseNormal))
+	l, err := link.Connect(ctx, conn, o.link(), forge.AgentSessionID{})
+	if err != nil {
+		return took, &UnreachedError{endpoint, err}
+	}
+	l.Close(forge.CloseNormal)
 	return took, nil
 }
 

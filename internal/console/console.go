@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -44,9 +45,6 @@ func Strict(cmd *cobra.Command) {
 	}
 }
 
-// maxGiven bounds how many arguments an error repeats.
-const maxGiven = 4
-
 // explain says of arguments that a command does not take what it takes, or which command was probably meant.
 func explain(cmd *cobra.Command, args []string, err error) error {
 	if err == nil {
@@ -80,19 +78,16 @@ func takes(cmd *cobra.Command) string {
 	return strings.Join(words, " ")
 }
 
-// given names the arguments of a command, of many the first ones.
+// given says how many arguments there were. It does not repeat them: one may be a secret that somebody has put there.
 func given(args []string) string {
-	if len(args) == 0 {
+	switch len(args) {
+	case 0:
 		return "nothing"
+	case 1:
+		return "one word"
+	default:
+		return strconv.Itoa(len(args)) + " words"
 	}
-	words := make([]string, 0, maxGiven+1)
-	for _, word := range args[:min(len(args), maxGiven)] {
-		words = append(words, fmt.Sprintf("%q", word))
-	}
-	if len(args) > maxGiven {
-		words = append(words, fmt.Sprintf("and %d more", len(args)-maxGiven))
-	}
-	return strings.Join(words, " ")
 }
 
 // A Printer prints results to Out and remarks to Err.

@@ -49,9 +49,9 @@ func TestWrongUsageSaysWhereToReadOn(t *testing.T) {
 		want string
 	}{
 		{[]string{"lst"}, "Did you mean: tool list"},
-		{[]string{"list", "more"}, "list takes no arguments, and was given \"more\"\nSee: tool list --help"},
+		{[]string{"list", "more"}, "list takes no arguments, and was given one word\nSee: tool list --help"},
 		{[]string{"show"}, "show takes NAME, and was given nothing\nSee: tool show --help"},
-		{[]string{"show", "a", "b", "c", "d", "e"}, "show takes NAME, and was given \"a\" \"b\" \"c\" \"d\" and 1 more\nSee: tool show --help"},
+		{[]string{"show", "a", "b", "c", "d", "e"}, "show takes NAME, and was given 5 words\nSee: tool show --help"},
 		{[]string{"pick", "c"}, "invalid argument \"c\" for \"tool pick\""},
 		{[]string{"pick"}, "pick takes WORD, and was given nothing\nSee: tool pick --help"},
 		{[]string{"list", "--nonsense"}, "See: tool list --help"},

@@ -235,6 +235,7 @@ type shelf struct {
 	mu      sync.Mutex
 	objects map[digest.Ref][]byte
 	parts   map[digest.Ref][]byte
+	held    map[digest.Ref]*part
 	hidden  map[digest.Ref]bool // there, and not for this attempt
 	damage  map[digest.Ref]bool // damaged
 	fails   func() error        // of every call that stores
@@ -246,7 +247,7 @@ type shelf struct {
 
 func newShelf(objects ...[]byte) *shelf {
 	s := &shelf{
-		objects: map[digest.Ref][]byte{}, parts: map[digest.Ref][]byte{}, hidden: map[digest.Ref]bool{},
+		objects: map[digest.Ref][]byte{}, parts: map[digest.Ref][]byte{}, held: map[digest.Ref]*part{}, hidden: map[digest.Ref]bool{},
 		damage: map[digest.Ref]bool{}, stored: make(chan struct{}, 1),
 	}
 	for _, o := range objects {
@@ -337,21 +338,39 @@ func (s *shelf) put(ref digest.Ref, b []byte) error {
 	return nil
 }
 
-func (s *shelf) Part(_ context.Context, ref digest.Ref, _ func()) (remote.Part, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.objects[ref]; ok {
-		return nil, remote.ErrPresent
+func (s *shelf) Part(ctx context.Context, ref digest.Ref, yield func()) (remote.Part, error) {
+	for {
+		s.mu.Lock()
+		other := s.held[ref]
+		if other == nil {
+			defer s.mu.Unlock()
+			if _, ok := s.objects[ref]; ok {
+				return nil, remote.ErrPresent
+			}
+			b := make([]byte, 0, ref.Bytes)
+			p := &part{shelf: s, ref: ref, b: append(b, s.parts[ref]...), yield: yield, closed: make(chan struct{})}
+			s.held[ref] = p
+			return p, nil
+		}
+		s.mu.Unlock()
+		other.asked.Do(other.yield)
+		select {
+		case <-other.closed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	b := make([]byte, 0, ref.Bytes)
-	return &part{shelf: s, ref: ref, b: append(b, s.parts[ref]...)}, nil
 }
 
+// part is held by one at a time.
 type part struct {
-	shelf *shelf
-	ref   digest.Ref
-	b     []byte
-	done  bool
+	shelf  *shelf
+	ref    digest.Ref
+	b      []byte
+	done   bool
+	yield  func()
+	asked  sync.Once
+	closed chan struct{}
 }
 
 func (p *part) Held() uint64 { return uint64(len(p.b)) }
@@ -380,6 +399,8 @@ func (p *part) Close() error {
 	if !p.done {
 		p.shelf.parts[p.ref] = p.b
 	}
+	delete(p.shelf.held, p.ref)
+	close(p.closed)
 	return nil
 }
 

@@ -48,11 +48,10 @@ cross:
 build:
 	CGO_ENABLED=0 $(GO) build ./...
 
-# acceptance runs the tests itself, so that no pipe hides the status of go test. One package more than there are processors: the
-# long ones mostly wait.
+# acceptance runs the tests itself, so that no pipe hides the status of go test.
 test:
 	@$(GO) build -o bin/acceptance ./tools/acceptance
-	bin/acceptance -tsv docs/acceptance.tsv -spec ../shared/spec/acceptance.tsv -exec $(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -json ./...
+	bin/acceptance -tsv docs/acceptance.tsv -spec ../shared/spec/acceptance.tsv -exec $(GO) test -json ./...
 
 # Every attack on the sandbox again, without what stops it: in this build, which no agent starts from, defences can be
 # switched off.

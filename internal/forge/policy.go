@@ -80,6 +80,7 @@ type Admission struct {
 	Capabilities Capabilities
 	Policy       LocalPolicy
 	Free         Resources // allocatable now
+	Removing     int       // attempts whose files are being removed, which have a part of the rest
 	NoCaches     bool      // this agent keeps no caches: it takes no spec with one
 }
 

@@ -94,7 +94,7 @@ func (a *Agent) admit() { a.step(core.Command{Kind: core.CommandAdmission, Admis
 
 // admission is what an offer is held against.
 func (a *Agent) admission() forge.Admission {
-	return forge.Admission{Capabilities: a.caps, Policy: a.cfg.Policy, Free: a.summary().Free, NoCaches: true}
+	return forge.Admission{Capabilities: a.caps, Policy: a.cfg.Policy, Free: a.summary().Free, Removing: a.work.Waiting(), NoCaches: true}
 }
 
 // summary is what heartbeats say of the load.

@@ -17,7 +17,7 @@ type heldOffer struct {
 
 // offered takes an offer, or rejects it. A lease id is taken up once in the life of a process: a copy of an offer that was
 // already taken or rejected starts nothing. What is accepted can start at once; an offer that only lacks the room of an
-// attempt on its way out is held until that is gone, but not for longer than half the time that an offer stands.
+// attempt on its way out, or of files that one has left, is held until that is gone, but not for longer than half the time that an offer stands.
 func (a *Agent) offered(now forge.Instant, m *forge.LeaseOffer) {
 	if slices.ContainsFunc(a.offers, func(h heldOffer) bool { return h.offer.Context.Lease == m.Context.Lease }) {
 		return // a copy
@@ -29,7 +29,7 @@ func (a *Agent) offered(now forge.Instant, m *forge.LeaseOffer) {
 		return
 	}
 	spec, reason := a.admit(m)
-	if wantsRoom(reason) && len(a.offers) < a.leaving() {
+	if wantsRoom(reason) && len(a.offers) < a.leaving()+a.cfg.Admission.Removing {
 		a.offers = append(a.offers, heldOffer{offer: m, until: now.Add(a.policy.OfferTTL / 2)})
 		return
 	}

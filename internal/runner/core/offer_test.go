@@ -56,6 +56,24 @@ func TestAnOfferForTheDiskOfAnAttemptThatIsBeingClearedIsAcceptedOnceItIs(t *tes
 	a.is(first, forge.AttemptAccepted)
 }
 
+// The files of an attempt go after the attempt is counted out.
+func TestAnOfferForTheDiskOfFilesThatAreBeingRemovedIsAcceptedOnceTheyAreGone(t *testing.T) {
+	a := online(t)
+	short := machine()
+	short.Free.Disk, short.Removing = spec().Resources.Disk-1, 1
+	a.step(core.Command{Kind: core.CommandAdmission, Admission: short})
+	a.forget()
+	first := a.offer(1)
+	notSent[*forge.LeaseReject](a, "while room is being made")
+	second := a.offer(2)
+	if _, m := sent[*forge.LeaseReject](a); m.Context != second || m.Reason != forge.RejectDiskInsufficient {
+		t.Fatalf("rejected %+v", m)
+	}
+	a.step(core.Command{Kind: core.CommandAdmission, Admission: machine()})
+	a.grant(first)
+	a.is(first, forge.AttemptAccepted)
+}
+
 func TestAnOfferWhoseDiskDoesNotComeIsRejectedForWantOfIt(t *testing.T) {
 	a := online(t)
 	a.asking(1)

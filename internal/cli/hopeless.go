@@ -12,8 +12,8 @@ import (
 )
 
 // maxHopeless is how many looks in a row must find a run without a runner before it is given up: longer than an agent takes to
-// say what it can do and what is free.
-const maxHopeless = 3
+// say what it can do, which it may learn from programs that have ten seconds to answer.
+const maxHopeless = 5
 
 // hopeless is what is watched of a run for which there may be no runner.
 type hopeless struct {

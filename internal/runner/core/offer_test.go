@@ -21,6 +21,25 @@ func full(t *testing.T) (*agent, forge.AttemptContext) {
 	return a, leaving
 }
 
+// lacksDisk tells the agent that its disk is a little too small for a job, while the files of so many attempts are being removed.
+func (a *agent) lacksDisk(removing int) {
+	short := machine()
+	short.Free.Disk, short.Removing = spec().Resources.Disk-1, removing
+	a.step(core.Command{Kind: core.CommandAdmission, Admission: short})
+	a.forget()
+}
+
+// oneWaits makes two offers, and returns the first: it waits for disk, and the second is rejected for want of it.
+func (a *agent) oneWaits() forge.AttemptContext {
+	first := a.offer(2)
+	notSent[*forge.LeaseReject](a, "while room is being made")
+	second := a.offer(3)
+	if _, m := sent[*forge.LeaseReject](a); m.Context != second || m.Reason != forge.RejectDiskInsufficient {
+		a.t.Fatalf("rejected %+v", m)
+	}
+	return first
+}
+
 // Case T58: what is accepted can start. An offer for the slot of an attempt that is being removed waits until it is free.
 func TestAnOfferForASlotThatIsBeingClearedIsAcceptedOnceItIs(t *testing.T) {
 	a, leaving := full(t)
@@ -40,16 +59,8 @@ func TestAnOfferForTheDiskOfAnAttemptThatIsBeingClearedIsAcceptedOnceItIs(t *tes
 	leaving := a.asking(1)
 	a.ack(forge.CompletionAccepted)
 	effect[core.CleanUp](a)
-	short := machine()
-	short.Free.Disk = spec().Resources.Disk - 1
-	a.step(core.Command{Kind: core.CommandAdmission, Admission: short})
-	a.forget()
-	first := a.offer(2)
-	notSent[*forge.LeaseReject](a, "while room is being made")
-	second := a.offer(3)
-	if _, m := sent[*forge.LeaseReject](a); m.Context != second || m.Reason != forge.RejectDiskInsufficient {
-		t.Fatalf("rejected %+v", m)
-	}
+	a.lacksDisk(0)
+	first := a.oneWaits()
 	a.step(core.Command{Kind: core.CommandAdmission, Admission: machine()})
 	a.step(core.CleanedUp{Attempt: leaving.Attempt})
 	a.grant(first)
@@ -59,16 +70,8 @@ func TestAnOfferForTheDiskOfAnAttemptThatIsBeingClearedIsAcceptedOnceItIs(t *tes
 // The files of an attempt go after the attempt is counted out.
 func TestAnOfferForTheDiskOfFilesThatAreBeingRemovedIsAcceptedOnceTheyAreGone(t *testing.T) {
 	a := online(t)
-	short := machine()
-	short.Free.Disk, short.Removing = spec().Resources.Disk-1, 1
-	a.step(core.Command{Kind: core.CommandAdmission, Admission: short})
-	a.forget()
-	first := a.offer(1)
-	notSent[*forge.LeaseReject](a, "while room is being made")
-	second := a.offer(2)
-	if _, m := sent[*forge.LeaseReject](a); m.Context != second || m.Reason != forge.RejectDiskInsufficient {
-		t.Fatalf("rejected %+v", m)
-	}
+	a.lacksDisk(1)
+	first := a.oneWaits()
 	a.step(core.Command{Kind: core.CommandAdmission, Admission: machine()})
 	a.grant(first)
 	a.is(first, forge.AttemptAccepted)
@@ -79,10 +82,7 @@ func TestAnOfferWhoseDiskDoesNotComeIsRejectedForWantOfIt(t *testing.T) {
 	a.asking(1)
 	a.ack(forge.CompletionAccepted)
 	effect[core.CleanUp](a)
-	short := machine()
-	short.Free.Disk = spec().Resources.Disk - 1
-	a.step(core.Command{Kind: core.CommandAdmission, Admission: short})
-	a.forget()
+	a.lacksDisk(0)
 	c := a.offer(2)
 	a.until(policy.OfferTTL / 2)
 	if _, m := sent[*forge.LeaseReject](a); m.Context != c || m.Reason != forge.RejectDiskInsufficient {

@@ -2,6 +2,8 @@ package capture_test
 
 import (
 	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,6 +36,7 @@ func TestTheLastPatternThatMatchesDecides(t *testing.T) {
 		{"*.{c,h}", "x.c x.h", "x.o y/x.c"},
 		{"{src,lib/gen}/*.go", "src/a.go lib/gen/a.go", "lib/a.go gen/a.go"},
 		{"{a,b{c,d/e}}", "a bc bd/e a/x", "b bd d/e"},
+		{"x*{,.exe}", "x xa x.exe", "y"},
 		{"x[{,}]y", "x{y x,y", "xy x{,}y"},
 		{"[a-c]?", "ax bß", "dx a abc"},
 		{"**/*.o/", "d.o/x a/d.o/x", "x.o a/x.o"},
@@ -105,6 +108,8 @@ func FuzzPatterns(f *testing.F) {
 		{"a/**/**/b", "!a*/[!b]", "a/b/c"},
 		{"**/a/", "!a/a/", "a/a/a/a"},
 		{"?**", "!{?,??}", "ab/c"},
+		{"0", "#*{}", "#"},
+		{"[{,}]{a,{b,[}],]}*}", "!{*}{,}", "{b"},
 	} {
 		f.Add(s[0], s[1], s[2])
 	}
@@ -132,17 +137,59 @@ func FuzzPatterns(f *testing.F) {
 	})
 }
 
-// matchesSome reports whether a pattern matches a path or a folder above it.
+// matchesSome reports whether a pattern matches a path or a folder above it, by trying all there is. The library is asked about
+// single names only: of whole paths it does not see that *{} and **/** match nothing, too.
 func matchesSome(pattern, path string) bool {
 	pattern = strings.TrimPrefix(pattern, "!")
-	words := strings.TrimSuffix(pattern, "/")
-	if words == "**" {
-		return true
+	words, parts := strings.TrimSuffix(pattern, "/"), strings.Split(path, "/")
+	return slices.ContainsFunc(writtenOut(words), func(one string) bool {
+		names := strings.Split(one, "/")
+		for end := range parts { // 0 is the base itself
+			if matchesAll(names, parts[:end]) {
+				return true
+			}
+		}
+		return words == pattern && matchesAll(names, parts)
+	})
+}
+
+func matchesAll(names, parts []string) bool {
+	switch {
+	case len(names) == 0:
+		return len(parts) == 0
+	case names[0] != "**":
+		return len(parts) > 0 && doublestar.MatchUnvalidated(names[0], parts[0]) && matchesAll(names[1:], parts[1:])
+	case len(names) > 1 && names[1] == "**":
+		return matchesAll(names[1:], parts)
 	}
-	for end := 0; end < len(path); end++ {
-		if path[end] == '/' && doublestar.MatchUnvalidated(words, path[:end]) {
-			return true
+	return matchesAll(names[1:], parts) || len(parts) > 0 && matchesAll(names, parts[1:])
+}
+
+var (
+	class     = regexp.MustCompile(`\[[^\]]*\]`)
+	innermost = regexp.MustCompile(`\{([^{}]*)\}`)
+)
+
+// writtenOut writes {this,that} out, innermost first: the other way round than the code it is compared with.
+func writtenOut(pattern string) []string {
+	const mask = '\uE000' // private runes stand for the classes meanwhile, which may hold braces
+	var masks []string
+	done, todo := []string(nil), []string{class.ReplaceAllStringFunc(pattern, func(class string) string {
+		r := string(mask + rune(len(masks)/2))
+		masks = append(masks, r, class)
+		return r
+	})}
+	for len(todo) > 0 {
+		p := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		at := innermost.FindStringSubmatchIndex(p)
+		if at == nil {
+			done = append(done, strings.NewReplacer(masks...).Replace(p))
+			continue
+		}
+		for choice := range strings.SplitSeq(p[at[2]:at[3]], ",") {
+			todo = append(todo, p[:at[0]]+choice+p[at[1]:])
 		}
 	}
-	return words == pattern && doublestar.MatchUnvalidated(words, path)
+	return done
 }

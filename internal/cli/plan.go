@@ -47,7 +47,7 @@ whose cache key is made of the contents of files has none.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.file, "file", "f", "", "pipeline file (default: the "+pipelineName+" of this folder or the nearest above it in the repository)")
-	f.StringVar(&o.event, "event", "manual", "event as which it is planned: manual, push, pull_request, tag or schedule")
+	f.StringVar(&o.event, "event", pipeline.EventManual, "event as which it is planned: manual, push, pull_request, tag or schedule")
 	f.StringVar(&o.branch, "branch", "", "branch as which it is planned")
 	f.StringVar(&o.tag, "tag", "", "tag as which it is planned")
 	return cmd
@@ -87,7 +87,7 @@ type plannedRun struct {
 }
 
 func (a *app) plan(ctx context.Context, o *planOptions, wanted []string, given func(flag string) bool) error {
-	if !slices.Contains([]string{"manual", "push", "pull_request", "tag", "schedule"}, o.event) {
+	if !slices.Contains([]string{pipeline.EventManual, "push", "pull_request", "tag", "schedule"}, o.event) {
 		return console.Usage("--event %q: use manual, push, pull_request, tag or schedule", o.event)
 	}
 	text, err := a.readPipeline(o.file)
@@ -160,12 +160,7 @@ func factsOf(ctx context.Context, repo *git.Repo) (f pipeline.Facts, err error) 
 	if err != nil {
 		return f, err
 	}
-	f = pipeline.Facts{SHA: head.SHA, Ref: head.Ref, Branch: head.Branch()}
-	if len(head.Tags) > 0 {
-		f.Tag = head.Tags[0]
-	}
-	if head.SHA == "" {
-		f.Dirty = true
+	if f = knownOf(head, head.SHA == ""); f.Dirty {
 		return f, nil
 	}
 	if f.Dirty, err = repo.Dirty(ctx); err != nil || f.Dirty {

@@ -57,8 +57,9 @@ user. A second "forgeyard run" at the same time asks the first. There the job se
 of this machine and what --read-only adds; it has no network unless it asks for --network host.
 
 The job starts from the files of the git repository around the working directory, those that
-git does not ignore. Elsewhere it starts without files, unless --source names a folder. What it
-changes of them is its own. --output-files keeps what it makes.
+git does not ignore, and GIT_SHA, GIT_BRANCH and so on tell it the commit. Elsewhere it starts
+without files, unless --source names a folder. What it changes of them is its own.
+--output-files keeps what it makes.
 
 Ctrl-C cancels the run and waits for its end. A second Ctrl-C leaves it alone.`,
 		Example: `  forgeyard run                                            all jobs of .forgeyard.yml

@@ -15,6 +15,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/console"
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/pipeline"
 	"github.com/forgeyard/forgeyard/internal/snapshot"
 	"github.com/forgeyard/forgeyard/internal/snapshot/git"
 )
@@ -119,10 +120,8 @@ func (a *app) bring(ctx context.Context, client *api.Client, request *api.RunReq
 			p.SourceWithGit = treeOf(source)
 		}
 		if f := taken.Facts; f != nil {
-			p.Git = api.GitFacts{Event: p.Git.Event, SHA: f.SHA, Ref: f.Ref, Branch: f.Branch(), Dirty: f.Dirty}
-			if len(f.Tags) > 0 {
-				p.Git.Tag = f.Tags[0]
-			}
+			known := knownOf(f.Head, f.Dirty)
+			p.Git = api.GitFacts{Event: p.Git.Event, SHA: known.SHA, Ref: known.Ref, Branch: known.Branch, Tag: known.Tag, Dirty: known.Dirty}
 		}
 		return nil
 	}
@@ -134,8 +133,32 @@ func (a *app) bring(ctx context.Context, client *api.Client, request *api.RunReq
 				spec.Steps[k].Dir = forge.SourceDir + "/" + taken.Within
 			}
 		}
+		if taken.Facts != nil {
+			addMissing(&spec.Env, knownOf(taken.Facts.Head, taken.Facts.Dirty).Environment())
+		}
 	}
 	return nil
+}
+
+// knownOf is what a run knows of a commit that it was taken from.
+func knownOf(h git.Head, dirty bool) pipeline.Facts {
+	known := pipeline.Facts{Event: pipeline.EventManual, SHA: h.SHA, Ref: h.Ref, Branch: h.Branch(), Dirty: dirty}
+	if len(h.Tags) > 0 {
+		known.Tag = h.Tags[0]
+	}
+	return known
+}
+
+// addMissing adds variables that the user has not set.
+func addMissing(env *map[string]string, more []forge.EnvVar) {
+	if *env == nil {
+		*env = map[string]string{}
+	}
+	for _, e := range more {
+		if _, set := (*env)[e.Name]; !set {
+			(*env)[e.Name] = e.Value
+		}
+	}
 }
 
 func treeOf(t forge.TreeRef) *api.Tree {

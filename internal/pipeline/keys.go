@@ -392,9 +392,9 @@ func timeoutOfDefaults(d *Defaults) *time.Duration { return &d.Timeout }
 
 // triggers are names of events, or events with what they are restricted to.
 var triggers = func() value[Triggers] {
-	names := []string{"push", "pull_request", "tag", "manual"}
+	names := []string{"push", "pull_request", "tag", EventManual}
 	one := choice(names, func(w string) Triggers {
-		if w == "manual" {
+		if w == EventManual {
 			return Triggers{Manual: true}
 		}
 		return Triggers{Events: []Trigger{{Event: w}}}

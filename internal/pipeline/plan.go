@@ -10,14 +10,28 @@ import (
 	"github.com/forgeyard/forgeyard/internal/spelling"
 )
 
+// EventManual is the event of a run that somebody asks for.
+const EventManual = "manual"
+
 // Facts are what is known of a run when it is submitted.
 type Facts struct {
-	Event  string // manual, push, …
+	Event  string // EventManual, push, …
 	SHA    string // of the commit; empty where there is none
 	Ref    string // refs/heads/main
 	Branch string
 	Tag    string // the first that names the commit
 	Dirty  bool   // the source is another than the commit's
+}
+
+// Environment is what jobs see of it. A variable is empty where there is nothing for it: bash -u takes offence at what is not set.
+func (f Facts) Environment() []forge.EnvVar {
+	return []forge.EnvVar{
+		{Name: "GIT_SHA", Value: f.SHA},
+		{Name: "GIT_REF", Value: f.Ref},
+		{Name: "GIT_BRANCH", Value: f.Branch},
+		{Name: "GIT_TAG", Value: f.Tag},
+		{Name: "GIT_EVENT", Value: f.Event},
+	}
 }
 
 // A Plan is the jobs of one run.

@@ -71,12 +71,10 @@ func validPattern(p string) bool { return forge.PatternValid(p) && !strings.Cont
 // environment makes a job's variables: those of the run, then the file's, then the job's, of which the last one counts.
 func (p *Plan) environment(n Node, v map[string]any, g *Given) ([]forge.EnvVar, error) {
 	var env environment
-	f := p.facts
 	env.set("CI", "true")
-	for _, e := range []forge.EnvVar{{Name: "GIT_SHA", Value: f.SHA}, {Name: "GIT_REF", Value: f.Ref}, {Name: "GIT_BRANCH", Value: f.Branch}, {Name: "GIT_TAG", Value: f.Tag}} {
-		env.set(e.Name, e.Value) // empty where there is none: bash -u takes offence at what is not set
+	for _, e := range p.facts.Environment() {
+		env.set(e.Name, e.Value)
 	}
-	env.set("GIT_EVENT", f.Event)
 	for _, a := range n.Leg {
 		if a.Axis == parallelAxis {
 			env.set("PARALLEL_INDEX", a.Value)

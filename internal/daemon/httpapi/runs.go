@@ -97,7 +97,7 @@ func submissionOf(request *api.RunRequest, trust forge.TrustClass, usual forge.C
 func pipelineOf(p *api.PipelineRequest, out *control.Submission) error {
 	out.Pipeline = &control.Pipeline{
 		File: cmp.Or(p.File, "the pipeline"), Text: []byte(p.Text), Wanted: p.Jobs,
-		Facts: pipeline.Facts{Event: cmp.Or(p.Git.Event, "manual"), SHA: p.Git.SHA, Ref: p.Git.Ref, Branch: p.Git.Branch, Tag: p.Git.Tag, Dirty: p.Git.Dirty},
+		Facts: pipeline.Facts{Event: cmp.Or(p.Git.Event, pipeline.EventManual), SHA: p.Git.SHA, Ref: p.Git.Ref, Branch: p.Git.Branch, Tag: p.Git.Tag, Dirty: p.Git.Dirty},
 	}
 	var wrong forge.Problems
 	if p.Sandbox != "" {

@@ -82,7 +82,7 @@ func (a *app) runAndNames(ctx context.Context, client *api.Client, args []string
 			return nil, nil, err
 		}
 	}
-	run, err := a.newestRun(ctx, client)
+	run, err := a.latestRun(ctx, client)
 	return run, args, err
 }
 

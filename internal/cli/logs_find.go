@@ -51,7 +51,7 @@ func (a *app) findLogs(ctx context.Context, client *api.Client, args []string) (
 		if len(args) > 0 && mayBeID(args[0]) {
 			return nil, api.NewProblem(api.CodeNotFound, "there is no run, job or attempt %s", args[0])
 		}
-		run, err := a.newestRun(ctx, client)
+		run, err := a.latestRun(ctx, client)
 		if err != nil {
 			return nil, err
 		}
@@ -99,24 +99,6 @@ func mayBeID(text string) bool {
 	return len(text) >= api.MinIDPrefix && text[0] >= '0' && text[0] <= '9' && !strings.ContainsFunc(text, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 	})
-}
-
-// newestRun is the run that was started last. A person is told which it is.
-func (a *app) newestRun(ctx context.Context, client *api.Client) (*api.Run, error) {
-	list, err := client.Runs(ctx, api.RunFilter{}, api.Page{Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	if len(list.Items) == 0 {
-		return nil, fmt.Errorf("nothing has run yet\nStart with: forgeyard run")
-	}
-	run, err := client.Run(ctx, list.Items[0].ID)
-	if err != nil {
-		return nil, err
-	}
-	words := []string{"the latest run: " + run.ID, run.Name, run.State}
-	a.note("%s", strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", "))
-	return run, nil
 }
 
 // choose takes the jobs of the run that are named by their keys or ids: all, where none is.

@@ -275,6 +275,7 @@ func (a *app) submit(ctx, serving context.Context, client *api.Client, request *
 	if err != nil {
 		return err
 	}
+	a.remember(run.ID)
 	if o.detach {
 		if a.output == "json" {
 			return a.print().Value(run)

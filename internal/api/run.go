@@ -84,7 +84,8 @@ type Job struct {
 	State           string      `json:"state"`           // Waiting, Ready, Offered, Active, Succeeded, Failed, Cancelled, Skipped
 	Ended           bool        `json:"ended"`
 	CancelRequested bool        `json:"cancel_requested,omitempty"`
-	Reason          string      `json:"reason"` // one sentence on why it is in this state; GET jobs/{id}/explain says all
+	Allowed         bool        `json:"allowed,omitempty"` // it has failed, and that counts as a success
+	Reason          string      `json:"reason"`            // one sentence on why it is in this state; GET jobs/{id}/explain says all
 	Class           string      `json:"class,omitempty"`
 	Fault           string      `json:"fault,omitempty"` // user, infrastructure, cancelled
 	Spec            string      `json:"spec,omitempty"`

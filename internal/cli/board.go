@@ -186,7 +186,13 @@ func (b *board) took(j *api.Job) string {
 }
 
 // reasonOf is why a job failed, in short.
-func reasonOf(j *api.Job) string { return strings.TrimPrefix(j.Reason, "its last attempt failed: ") }
+func reasonOf(j *api.Job) string {
+	reason := strings.TrimPrefix(j.Reason, "its last attempt failed: ")
+	if j.Allowed {
+		reason += ", which is allowed"
+	}
+	return reason
+}
 
 // in writes a time in brackets.
 func in(t string) string {

@@ -112,7 +112,7 @@ func describeRun(w io.Writer, r *api.Run) {
 	console.Row(w, "JOB", "ID", "STATE", "ATTEMPTS", "REASON")
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
-		console.Row(w, jobTitle(j), j.ID, j.State, fmt.Sprint(j.Attempts), j.Reason)
+		console.Row(w, jobTitle(j), j.ID, j.State, fmt.Sprint(j.Attempts), reasonOf(j))
 	}
 	if len(r.Taken) == 0 {
 		return
@@ -121,7 +121,7 @@ func describeRun(w io.Writer, r *api.Run) {
 	console.Row(w, "TAKEN OVER", "ID", "STATE", "FROM RUN", "REASON")
 	for i := range r.Taken {
 		j := &r.Taken[i]
-		console.Row(w, jobTitle(j), j.ID, j.State, j.Run, j.Reason)
+		console.Row(w, jobTitle(j), j.ID, j.State, j.Run, reasonOf(j))
 	}
 }
 

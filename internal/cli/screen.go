@@ -146,7 +146,7 @@ func (f *follower) report(run *api.Run) {
 	for i := range run.Jobs {
 		j := &run.Jobs[i]
 		l := b.shown[j.ID]
-		if j.State != "Failed" || run.State == "Succeeded" || l == nil || !f.many && !l.later {
+		if j.State != "Failed" || j.Allowed || run.State == "Succeeded" || l == nil || !f.many && !l.later {
 			continue
 		}
 		lines = append(lines, style.Failure(l.failure(b.jobs[j.ID]))...)

@@ -50,17 +50,15 @@ func (c *Control) Retry(ctx context.Context, r Retry) (store.Run, bool, error) {
 
 // past is what came of a run, with the jobs that it had taken over itself.
 type past struct {
-	run     store.Run
-	from    *store.Origin // nil: its jobs came with their specs
-	jobs    []store.Job
-	needs   map[string][]forge.JobNeed // by key and leg, as they were before any of them was taken over
-	allowed map[forge.JobID]bool       // failures that count as successes
+	run   store.Run
+	from  *store.Origin // nil: its jobs came with their specs
+	jobs  []store.Job
+	needs map[string][]forge.JobNeed // by key and leg, as they were before any of them was taken over
 }
 
 // past reads a run that has ended.
 func (c *Control) past(ctx context.Context, id forge.RunID) (*past, error) {
-	p := &past{needs: map[string][]forge.JobNeed{}, allowed: map[forge.JobID]bool{}}
-	exits := map[forge.JobID]uint8{}
+	p := &past{needs: map[string][]forge.JobNeed{}}
 	err := c.store.View(ctx, func(v *store.View) (err error) {
 		if p.run, err = v.Run(id); err != nil {
 			return err
@@ -75,31 +73,9 @@ func (c *Control) past(ctx context.Context, id forge.RunID) (*past, error) {
 		case !errors.Is(err, store.ErrNotFound):
 			return err
 		}
-		if err := p.readJobs(v); err != nil {
-			return err
-		}
-		for i := range p.jobs {
-			if j := &p.jobs[i]; p.from != nil && j.State == forge.JobFailed {
-				if exits[j.ID], err = lastExit(v, j.ID); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return p.readJobs(v)
 	})
-	if err != nil || p.from == nil {
-		return p, err
-	}
-	file, found := pipeline.Parse(p.from.Pipeline)
-	if file == nil {
-		return nil, &PipelineError{"the pipeline of the run", p.from.Pipeline, found}
-	}
-	for i := range p.jobs {
-		j := &p.jobs[i]
-		k := slices.IndexFunc(file.Jobs, func(of *pipeline.Job) bool { return of.Key == j.Key })
-		p.allowed[j.ID] = k >= 0 && j.State == forge.JobFailed && file.Jobs[k].Allows(j.Authority.Outcome, exits[j.ID])
-	}
-	return p, nil
+	return p, err
 }
 
 // readJobs reads the jobs of the run, those that it took over, and what each needed in the run that was the first.
@@ -130,18 +106,9 @@ func (p *past) readJobs(v *store.View) error {
 	return nil
 }
 
-// lastExit is the exit code of a job's last attempt.
-func lastExit(v *store.View, job forge.JobID) (uint8, error) {
-	attempts, err := v.Attempts(job)
-	if err != nil || len(attempts) == 0 || attempts[len(attempts)-1].Result == nil {
-		return 0, err
-	}
-	return attempts[len(attempts)-1].Result.ExitCode, nil
-}
-
 // undone reports whether a job has failed, or was kept from its end.
 func (p *past) undone(j *store.Job) bool {
-	return j.State == forge.JobFailed && !p.allowed[j.ID] || j.State == forge.JobCancelled
+	return j.State == forge.JobFailed && !j.Excused || j.State == forge.JobCancelled
 }
 
 func (p *past) needsOf(j *store.Job) []forge.JobNeed { return p.needs[nodeName(j.Key, j.Leg)] }

@@ -14,6 +14,7 @@ import (
 //   - A cancelled run asks every job that has not ended to stop.
 //   - A waiting job whose needs have all ended well is planned; one of whose needs has ended otherwise is skipped, and so
 //     are those that wait for it. Optional means that a skipped need does as well.
+//   - A failure that the plan allows is excused, which is kept with the job.
 //   - A run starts with its first job and ends with its last: Failed if a job failed by its own fault, else Cancelled if
 //     one was cancelled, else Error if one failed by ours, else Succeeded.
 //
@@ -36,6 +37,9 @@ func settleBy(run store.Run, jobs []store.Job, by *prepared) store.Settlement {
 		j := &settled{Job: &jobs[i], after: jobs[i].State, allowed: by.allows(jobs[i].ID)}
 		all[i] = j
 		s.legs[j.Key] = append(s.legs[j.Key], j)
+		if j.allowed && j.State == forge.JobFailed && !j.Excused {
+			s.out.Excuse = append(s.out.Excuse, j.ID)
+		}
 	}
 	for _, j := range all {
 		s.decide(j)

@@ -202,6 +202,9 @@ func apply(t *rapid.T, run *store.Run, jobs []store.Job, s store.Settlement) {
 	for _, k := range s.Skip {
 		change(k.Job, lifecycle.JobSkip)
 	}
+	for _, id := range s.Excuse {
+		jobs[slices.IndexFunc(jobs, func(j store.Job) bool { return j.ID == id })].Excused = true
+	}
 	for _, id := range s.Cancel {
 		j := &jobs[slices.IndexFunc(jobs, func(j store.Job) bool { return j.ID == id })]
 		rows := &authority.Rows{Job: authority.Row[authority.Job]{Found: true, Value: authority.Job{State: j.State}}}

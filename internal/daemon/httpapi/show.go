@@ -27,7 +27,7 @@ func jobOf(j *store.Job) api.Job {
 	a := &j.Authority
 	out := api.Job{
 		ID: j.ID.String(), Run: j.Run.String(), Project: string(j.Project), Key: string(j.Key), Title: j.Title, Group: j.Lane, State: j.State.String(),
-		Ended: j.State.Ended(), CancelRequested: a.CancelRequested, Reason: control.JobReason(j), Attempts: a.Attempts,
+		Ended: j.State.Ended(), CancelRequested: a.CancelRequested, Allowed: j.Excused, Reason: control.JobReason(j), Attempts: a.Attempts,
 		CreatedAt: api.TimeOf(j.Created), EndedAt: api.TimeOf(j.Ended),
 	}
 	for _, v := range j.Leg {

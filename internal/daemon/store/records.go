@@ -87,6 +87,7 @@ type Job struct {
 	Started   forge.WallTime // when its first attempt was accepted
 	Ended     forge.WallTime
 	Changed   forge.WallTime // when its state last changed; of a Ready job: since when it has waited
+	Excused   bool           // it has failed, and that counts as a success
 	Reason    string         // why it was skipped or could not be planned, for people
 }
 

@@ -365,10 +365,11 @@ func TestWhatASettlementMayNotDoChangesNothing(t *testing.T) {
 	y.settle(n.ID, plan("build"))
 	before := []any{y.run(n.ID), y.job(n.Jobs[0].ID), y.job(n.Jobs[1].ID), y.job(stranger.Jobs[0].ID)}
 	for what, s := range map[string]store.Settlement{
-		"a job planned twice":  {Plan: []store.Planned{{Plan: authority.Plan{Job: n.Jobs[0].ID, Spec: n.Jobs[0].Draft}}}},
-		"a job of another run": {Plan: []store.Planned{{Plan: authority.Plan{Job: stranger.Jobs[0].ID, Spec: n.Jobs[0].Draft}}}},
-		"a ready job skipped":  {Skip: []store.Skip{{Job: n.Jobs[1].ID}, {Job: n.Jobs[0].ID}}},
-		"a run ended twice":    {Run: []lifecycle.Event{lifecycle.RunFail, lifecycle.RunSucceed}},
+		"a job planned twice":     {Plan: []store.Planned{{Plan: authority.Plan{Job: n.Jobs[0].ID, Spec: n.Jobs[0].Draft}}}},
+		"a job of another run":    {Plan: []store.Planned{{Plan: authority.Plan{Job: stranger.Jobs[0].ID, Spec: n.Jobs[0].Draft}}}},
+		"a ready job skipped":     {Skip: []store.Skip{{Job: n.Jobs[1].ID}, {Job: n.Jobs[0].ID}}},
+		"a job excused too early": {Excuse: []forge.JobID{n.Jobs[0].ID}},
+		"a run ended twice":       {Run: []lifecycle.Event{lifecycle.RunFail, lifecycle.RunSucceed}},
 	} {
 		if err := y.Settle(t.Context(), n.ID, func(store.Run, []store.Job) store.Settlement { return s }); err == nil {
 			t.Errorf("%s: no error", what)

@@ -84,13 +84,13 @@ func (f *RunFilter) query() (string, []any) {
 	return `SELECT ` + runColumns + ` FROM run u WHERE 1 = 1` + where.String() + ` ORDER BY u.seq DESC LIMIT ?`, append(args, page(f.Limit))
 }
 
-const jobMoreColumns = `j.run, j.run_seq, j.position, j.key, j.leg, j.needs, j.draft, j.created_at, j.reason, j.title, j.lane, u.project, u.trust`
+const jobMoreColumns = `j.run, j.run_seq, j.position, j.key, j.leg, j.needs, j.draft, j.created_at, j.reason, j.title, j.lane, j.excused, u.project, u.trust`
 
 func jobRecordInto(j *Job) []any {
 	into := append(jobInto(&j.Authority), num(&j.Ready), num(&j.Started), num(&j.Ended), num(&j.Changed))
 	return append(into,
 		id(&j.Run.ULID), num(&j.Sequence), num(&j.Position), &j.Key, doc(&j.Leg), doc(&j.Needs), specID(&j.Draft), num(&j.Created),
-		&j.Reason, &j.Title, &j.Lane, &j.Project, num(&j.Trust))
+		&j.Reason, &j.Title, &j.Lane, &j.Excused, &j.Project, num(&j.Trust))
 }
 
 const jobSelect = `SELECT ` + jobColumns + `, ` + stampColumns + `, ` + jobMoreColumns + ` FROM job j JOIN run u ON u.id = j.run `

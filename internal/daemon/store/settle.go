@@ -14,6 +14,7 @@ type Settlement struct {
 	Plan   []Planned
 	Skip   []Skip
 	Fail   []Skip            // waiting jobs that cannot be planned
+	Excuse []forge.JobID     // jobs whose failure counts as a success
 	Cancel []forge.JobID     // by authority.CancelJob
 	Run    []lifecycle.Event // of the run, in order; at most two (start, then an end)
 	Again  bool              // not everything could be decided: the run stays unsettled
@@ -93,6 +94,15 @@ func (tx *Tx) carryOut(r *Run, jobs []Job, s Settlement) error {
 			if err := tx.endWaiting(j, ends.event, ends.class, skip.Reason); err != nil {
 				return err
 			}
+		}
+	}
+	for _, job := range s.Excuse {
+		if j := at[job]; j == nil || j.State != forge.JobFailed {
+			return fmt.Errorf("%w: no job %v of the run has failed", ErrNotFound, job)
+		}
+		tx.changes.job(job)
+		if err := tx.write(`UPDATE job SET excused = 1 WHERE id = ?`, job.ULID[:]); err != nil {
+			return err
 		}
 	}
 	for _, job := range s.Cancel {

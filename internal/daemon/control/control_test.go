@@ -349,12 +349,45 @@ func TestOffersThatComeToNothingPauseAfterFive(t *testing.T) {
 	w.offered(a)
 }
 
+// A disk that stays full does not use up all retries within a second.
+func TestWhatMachinesSpoilIsTriedAgainAtOnceAndThenAfterAPause(t *testing.T) {
+	w := newWorld(t)
+	w.still()
+	a := w.agent("a", 1)
+	a.connect()
+	run := w.submit("a=Waiting")
+	full := forge.Result{Class: forge.DiskInsufficient}
+	for range promptRetries + 1 {
+		w.round(w.ctx)
+		a.work(full)
+	}
+	w.round(w.ctx)
+	if len(w.places) > 0 {
+		t.Fatal("the third attempt follows at once")
+	}
+	why, err := w.Explain(w.ctx, w.legs(run.ID)[0].ID)
+	w.must(err)
+	if !slices.Contains(why.Details, "2 attempts were ended by faults of machines; it is offered again in 10s") {
+		t.Errorf("why: %q %q", why.Summary, why.Details)
+	}
+	w.now = w.now.Add(firstPause)
+	w.round(w.ctx)
+	a.work(full)
+	w.round(w.ctx)
+	w.ended(run, forge.RunError)
+}
+
 func TestPausesGrowAndStayBounded(t *testing.T) {
 	for free, want := range map[uint32]time.Duration{
 		0: 0, 4: 0, 5: firstPause, 6: 2 * firstPause, 9: 16 * firstPause, 10: longestPause, 1 << 31: longestPause,
 	} {
-		if got := pauseAfter(free); got != want {
-			t.Errorf("after %d: %v, not %v", free, got, want)
+		if got := pauseAfter(free, 0); got != want {
+			t.Errorf("after %d offers: %v, not %v", free, got, want)
+		}
+	}
+	for infra, want := range map[uint32]time.Duration{0: 0, 1: 0, 2: firstPause, 3: 2 * firstPause, 255: longestPause} {
+		if got := pauseAfter(0, infra); got != want {
+			t.Errorf("after %d faults: %v, not %v", infra, got, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/forgeyard/forgeyard/internal/authority"
 	"github.com/forgeyard/forgeyard/internal/daemon/scheduler"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -175,10 +176,17 @@ func (c *Control) whyReady(ctx context.Context, w *Why, attempts []store.Attempt
 		w.Details = append(w.Details, fmt.Sprintf("%d older jobs wait as well", e.Ahead))
 	}
 	if until, ok := s.until[w.Job.ID]; ok {
-		w.Details = append(w.Details, fmt.Sprintf(
-			"%d offers came to nothing; it is offered again in %v", w.Job.Authority.FreeRetries, until.Sub(s.now).Round(time.Second)))
+		w.Details = append(w.Details, fmt.Sprintf("%s; it is offered again in %v", failedBefore(&w.Job.Authority), until.Sub(s.now).Round(time.Second)))
 	}
 	return nil
+}
+
+// failedBefore is what makes a job wait before it is offered again.
+func failedBefore(j *authority.Job) string {
+	if j.InfraRetries > promptRetries {
+		return fmt.Sprintf("%d attempts were ended by faults of machines", j.InfraRetries)
+	}
+	return fmt.Sprintf("%d offers came to nothing", j.FreeRetries)
 }
 
 func (s *sight) name(id forge.RunnerID) string {

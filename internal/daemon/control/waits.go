@@ -11,6 +11,9 @@ import (
 const (
 	// freeOffers is how many offers that came to nothing are made again at once.
 	freeOffers = 5
+	// promptRetries is how many attempts that a fault of a machine has ended are tried again at once: what is lost with a
+	// machine goes on at the next one, and what fails everywhere, as on a full disk, does not use up its retries in a second.
+	promptRetries = 1
 	// firstPause follows the next one; each further one doubles it, up to longestPause.
 	firstPause   = 10 * time.Second
 	longestPause = 5 * time.Minute
@@ -21,13 +24,19 @@ const (
 	wishStands = 2 * time.Second
 )
 
-// pauseAfter is how long a job waits before it is offered again, after so many offers that came to nothing.
-func pauseAfter(free uint32) time.Duration {
-	if free < freeOffers {
+// pauseAfter is how long a job waits before it is offered again, after so many offers that came to nothing and so many
+// attempts that a fault of a machine has ended.
+func pauseAfter(free, infra uint32) time.Duration {
+	return max(growing(free, freeOffers), growing(infra, promptRetries+1))
+}
+
+// growing is the pause for n tries, of which that with number first is the first that pauses.
+func growing(n, first uint32) time.Duration {
+	if n < first {
 		return 0
 	}
 	pause := firstPause
-	for n := uint32(freeOffers); n < free && pause < longestPause; n++ {
+	for ; n > first && pause < longestPause; n-- {
 		pause *= 2
 	}
 	return min(pause, longestPause)
@@ -39,7 +48,8 @@ type waits map[forge.JobID]*wait
 // wait is one job that waits for a runner, since it became ready the last time.
 type wait struct {
 	since  forge.Instant
-	tries  uint32         // free retries when it became ready
+	free   uint32 // retries when it became ready
+	infra  uint32
 	ready  forge.WallTime // as stored: it tells one wait from the next, and nothing is counted from it
 	wished forge.Instant  // when a placement was asked for; zero: none was
 	runner forge.RunnerID // for which
@@ -51,8 +61,8 @@ func (w waits) see(now forge.Instant, ready []store.ReadyJob) {
 	for i := range ready {
 		j := &ready[i]
 		there[j.ID] = true
-		if old := w[j.ID]; old == nil || old.tries != j.FreeRetries || old.ready != j.Changed {
-			w[j.ID] = &wait{since: now, tries: j.FreeRetries, ready: j.Changed}
+		if old := w[j.ID]; old == nil || old.free != j.FreeRetries || old.infra != j.Infra || old.ready != j.Changed {
+			w[j.ID] = &wait{since: now, free: j.FreeRetries, infra: j.Infra, ready: j.Changed}
 		}
 	}
 	for id := range w {
@@ -63,7 +73,7 @@ func (w waits) see(now forge.Instant, ready []store.ReadyJob) {
 }
 
 // until is when the job may be offered again.
-func (w *wait) until() forge.Instant { return w.since.Add(pauseAfter(w.tries)) }
+func (w *wait) until() forge.Instant { return w.since.Add(pauseAfter(w.free, w.infra)) }
 
 // pausing reports whether it may not be offered yet.
 func (w *wait) pausing(now forge.Instant) bool { return now < w.until() }

@@ -12,7 +12,7 @@ import (
 // Explanation says why a job waits: what each runner lacks for it, the nearest first.
 type Explanation struct {
 	Job    forge.JobID
-	NotYet bool           // it is pausing after offers that came to nothing
+	NotYet bool           // it is pausing after what was tried came to nothing
 	Ahead  int            // older jobs that wait as well
 	Held   forge.RunnerID // the runner that is held for it, if one is
 	Passed []Passed       // every runner, the nearest miss first

@@ -37,7 +37,7 @@ type Job struct {
 	Sequence uint64 // order of submission; of two with the same, the lower id is older
 	Need     forge.Need
 	Inputs   []digest.Digest  // roots of its input trees; a runner that has them is better, not required
-	NotYet   bool             // is pausing after offers that came to nothing: placed nowhere for now
+	NotYet   bool             // is pausing after what was tried came to nothing: placed nowhere for now
 	Refused  []forge.RunnerID // that refused it and are not asked again
 }
 

@@ -165,6 +165,7 @@ type ReadyJob struct {
 	Sequence    uint64
 	Spec        forge.JobSpecID
 	FreeRetries uint32
+	Infra       uint32           // retries that faults of machines have used up
 	Changed     forge.WallTime   // when it became ready again
 	Refused     []forge.RunnerID // that refused an attempt of it
 }

@@ -135,14 +135,14 @@ func (v *View) JobCounts(run forge.RunID) (map[forge.JobState]int, error) {
 // Ready lists the jobs that wait for a runner, oldest first, at most limit. Jobs that are to be cancelled are left out, and
 // those that wait for another of their lane: one that somebody has, or an older one.
 func (v *View) Ready(limit int) ([]ReadyJob, error) {
-	jobs, err := list(v, `SELECT j.id, j.run, u.project, u.trust, j.run_seq, j.spec, j.free_retries, j.changed_at
+	jobs, err := list(v, `SELECT j.id, j.run, u.project, u.trust, j.run_seq, j.spec, j.free_retries, j.infra_retries, j.changed_at
 		FROM job j JOIN run u ON u.id = j.run WHERE j.state = 2 AND j.cancel_requested = 0
 		AND (j.lane = '' OR NOT EXISTS (SELECT 1 FROM job o JOIN run w ON w.id = o.run
 			WHERE `+laneHolds+`))
 		ORDER BY j.run_seq, j.position LIMIT ?`, func(j *ReadyJob) []any {
 		return []any{
 			id(&j.ID.ULID), id(&j.Run.ULID), &j.Project, num(&j.Trust), num(&j.Sequence), specID(&j.Spec), num(&j.FreeRetries),
-			num(&j.Changed),
+			num(&j.Infra), num(&j.Changed),
 		}
 	}, int64(limit))
 	if err != nil {

@@ -11,8 +11,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
+	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/transport/quic/bare"
 )
 
@@ -81,6 +83,31 @@ func (p *bareProcess) close() error {
 	return errors.Join(err, p.cmd.Wait())
 }
 
+// keeping as a setting makes a bare server do with bulk what a store has to: it hashes it, and writes it to a file.
+const keeping = "FORGEYARD_BENCH_KEEP=1"
+
+// keep makes a file for one stream, which goes with its end.
+func keep() (io.WriteCloser, error) {
+	file, err := os.CreateTemp("", "fybench")
+	return &hashedFile{file: file, hash: digest.NewHash()}, err
+}
+
+// hashedFile is removed when it is closed.
+type hashedFile struct {
+	file *os.File
+	hash *digest.Hash
+}
+
+func (f *hashedFile) Write(p []byte) (int, error) {
+	_, _ = f.hash.Write(p) // never fails
+	return f.file.Write(p)
+}
+
+func (f *hashedFile) Close() error {
+	_ = f.hash.Ref()
+	return errors.Join(f.file.Close(), os.Remove(f.file.Name()))
+}
+
 // bareServer is that process: it reads credentials, prints its address, and serves until its input ends.
 func bareServer(in io.Reader, out io.Writer) error {
 	reader := bufio.NewReader(in)
@@ -92,7 +119,11 @@ func bareServer(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	server, err := bare.Listen(credentials)
+	kept := bare.Drop
+	if slices.Contains(os.Environ(), keeping) {
+		kept = keep
+	}
+	server, err := bare.Listen(credentials, kept)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/cas/remote"
 	"github.com/forgeyard/forgeyard/internal/digest"
 	"github.com/forgeyard/forgeyard/internal/forge"
+	"github.com/forgeyard/forgeyard/internal/transport/quic/bare"
 )
 
 // How much is under way while control messages are timed. The figure is taken until the first transfer is through.
@@ -27,24 +28,47 @@ const (
 
 // loadedFigure is the slowest in a hundred of an agent's heartbeats, from its writing until its answer was read, while the same
 // connection brings four objects to the daemon's store. The daemon decides about each as it does about those that renew
-// leases. The limit has the same road to itself: small messages there and back on a stream that goes before the others.
-var loadedFigure = figure{
-	name: "control.loaded", unit: "ms", limitIs: "64 bytes there and back over bare QUIC on the stream of highest priority, beside four streams of bulk",
-	begin: func(ctx context.Context, _ options) (_ pair, err error) {
-		y := &transferYard{}
-		defer func() {
-			if err != nil {
-				y.close()
+// leases. The limit has the same road to itself, and the same load: small messages there and back on a stream that goes before
+// the others, while four streams bring as many bytes, which are hashed at both ends and written to files.
+var loadedFigure = beatsFigure(
+	"control.loaded", "64 bytes there and back over bare QUIC on the stream of highest priority, beside four streams of bulk that is hashed at both ends and written to files",
+	(*transferYard).bulkToKeep, keeping)
+
+// lightFigure is loadedFigure beside a lighter load: nobody hashes or writes what the limit's streams bring, which leaves it
+// more of the processor than any store would.
+var lightFigure = beatsFigure(
+	"control.light", "the same beside four streams to a process that drops them",
+	func(y *transferYard, ctx context.Context) error { return y.bare.Bulk(ctx, bare.Blank(loadedBytes)) })
+
+func beatsFigure(name, limitIs string, bulk func(*transferYard, context.Context) error, settings ...string) figure {
+	return figure{
+		name: name, unit: "ms", limitIs: limitIs,
+		begin: func(ctx context.Context, _ options) (_ pair, err error) {
+			y := &transferYard{}
+			defer func() {
+				if err != nil {
+					y.close()
+				}
+			}()
+			if y.object, err = noise(loadedBytes); err != nil {
+				return pair{}, err
 			}
-		}()
-		if y.object, err = noise(loadedBytes); err != nil {
-			return pair{}, err
-		}
-		if err := y.begin(ctx, 1); err != nil {
-			return pair{}, err
-		}
-		return pair{ours: y.beatsUnderLoad, limit: y.echoesUnderLoad, end: y.close}, nil
-	},
+			if err := y.begin(ctx, 1, settings...); err != nil {
+				return pair{}, err
+			}
+			limit := func(ctx context.Context) (float64, error) {
+				return underLoad(ctx,
+					func(ctx context.Context, _ int) error { return bulk(y, ctx) },
+					func(context.Context) error { return y.bare.Echo(64) })
+			}
+			return pair{ours: y.beatsUnderLoad, limit: limit, end: y.close}, nil
+		},
+	}
+}
+
+// bulkToKeep brings the object to the bare server as a store's client would: it hashes it on the way.
+func (y *transferYard) bulkToKeep(ctx context.Context) error {
+	return y.bare.Bulk(ctx, io.TeeReader(bytes.NewReader(y.object), digest.NewHash()))
 }
 
 // underLoad times something again and again while transfers run, in milliseconds.
@@ -69,12 +93,6 @@ func underLoad(ctx context.Context, transfer func(context.Context, int) error, o
 	}
 	slices.Sort(took)
 	return took[len(took)*99/100], nil
-}
-
-func (y *transferYard) echoesUnderLoad(ctx context.Context) (float64, error) {
-	return underLoad(ctx,
-		func(ctx context.Context, _ int) error { return y.bare.Bulk(ctx, loadedBytes) },
-		func(context.Context) error { return y.bare.Echo(64) })
 }
 
 func (y *transferYard) beatsUnderLoad(ctx context.Context) (slow float64, err error) {

@@ -68,7 +68,7 @@ func main() {
 func figures() []figure {
 	return []figure{
 		rttFigure, ingestFigure, spoolFigure, pourFigure, submitFigure, idleFigure, coldFigure, poolFigure, heapFigure, rateFigure,
-		loadedFigure, uploadFigure, downloadFigure, compressibleFigure,
+		loadedFigure, lightFigure, uploadFigure, downloadFigure, compressibleFigure,
 		treeColdFigure, treeUnchangedFigure, warmFigure,
 		noopLatencyFigure, noopRateFigure, startFigure, overheadFigure,
 	}

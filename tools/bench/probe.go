@@ -145,7 +145,7 @@ func (y *probeYard) beginBare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server, err := bare.Listen(credentials)
+	server, err := bare.Listen(credentials, bare.Drop)
 	if err != nil {
 		return err
 	}

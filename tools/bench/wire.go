@@ -22,9 +22,9 @@ type wireYard struct {
 	bare     *bare.Client
 }
 
-// begin starts all of it. It is to be closed after an error too.
-func (y *wireYard) begin(ctx context.Context, slots uint32) (err error) {
-	if y.server, err = startBare(ctx); err != nil {
+// begin starts all of it, the bare server with settings. It is to be closed after an error too.
+func (y *wireYard) begin(ctx context.Context, slots uint32, settings ...string) (err error) {
+	if y.server, err = startBare(ctx, settings...); err != nil {
 		return err
 	}
 	if y.bare, err = y.server.dial(ctx); err != nil {
@@ -66,7 +66,7 @@ func (y *wireYard) close() {
 func (y *wireYard) bulk(total int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		begun := time.Now()
-		if err := y.bare.Bulk(ctx, total); err != nil {
+		if err := y.bare.Bulk(ctx, bare.Blank(total)); err != nil {
 			return 0, err
 		}
 		return megabytes(uint64(total), time.Since(begun)), nil //nolint:gosec // a constant

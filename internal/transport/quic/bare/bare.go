@@ -30,9 +30,23 @@ const alpn = "bare"
 // answers with one byte on a stream of its own.
 type Server struct {
 	listener *quic.Listener
+	keep     Keep
 	cancel   context.CancelFunc
 	wait     sync.WaitGroup
 }
+
+// Keep makes what takes the bytes of one stream of bulk, and is closed when all are there. Errors of it end the stream without an
+// answer.
+type Keep func() (io.WriteCloser, error)
+
+// Drop keeps nothing.
+func Drop() (io.WriteCloser, error) { return dropped{}, nil }
+
+type dropped struct{}
+
+func (dropped) Write(p []byte) (int, error) { return len(p), nil }
+
+func (dropped) Close() error { return nil }
 
 // Credentials is one certificate that stands for both ends and signs itself.
 type Credentials struct {
@@ -105,7 +119,7 @@ func config() *quic.Config {
 }
 
 // Listen starts a server on a free port of the loopback.
-func Listen(c *Credentials) (*Server, error) {
+func Listen(c *Credentials, keep Keep) (*Server, error) {
 	listener, err := quic.ListenAddr("127.0.0.1:0", &tls.Config{
 		Certificates: []tls.Certificate{c.pair}, ClientCAs: c.roots, ClientAuth: tls.RequireAndVerifyClientCert,
 		NextProtos: []string{alpn}, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true,
@@ -114,7 +128,7 @@ func Listen(c *Credentials) (*Server, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{listener: listener, cancel: cancel}
+	s := &Server{listener: listener, keep: keep, cancel: cancel}
 	s.wait.Go(func() { s.accept(ctx) })
 	return s, nil
 }
@@ -160,7 +174,7 @@ func (s *Server) serve(ctx context.Context, conn *quic.Conn) {
 			if err != nil {
 				return
 			}
-			wait.Go(func() { sink(ctx, conn, stream) })
+			wait.Go(func() { s.sink(ctx, conn, stream) })
 		}
 	})
 	wait.Wait()
@@ -179,21 +193,20 @@ func echo(stream *quic.Stream) {
 }
 
 // sink reads a stream to its end and says so.
-func sink(ctx context.Context, conn *quic.Conn, stream *quic.ReceiveStream) {
-	buffer := make([]byte, 64<<10)
-	for {
-		if _, err := stream.Read(buffer); err != nil {
-			if !errors.Is(err, io.EOF) {
-				return
-			}
-			break
-		}
+func (s *Server) sink(ctx context.Context, conn *quic.Conn, stream *quic.ReceiveStream) {
+	kept, err := s.keep()
+	if err != nil {
+		return // whoever waits for the answer notices what is missing
+	}
+	_, err = copyPieces(kept, stream)
+	if errors.Join(err, kept.Close()) != nil {
+		return
 	}
 	done, err := conn.OpenUniStreamSync(ctx)
 	if err != nil {
 		return
 	}
-	_, _ = done.Write([]byte{1}) // whoever waits for it notices what is missing
+	_, _ = done.Write([]byte{1}) // likewise
 	_ = done.Close()
 }
 
@@ -235,19 +248,31 @@ func (c *Client) Echo(size int) error {
 	return nil
 }
 
-// Bulk writes total bytes to a stream of its own and waits until the server has read them all. Several may be under way; each
-// then waits for one of the answers.
-func (c *Client) Bulk(ctx context.Context, total int) error {
+// Blank is so many bytes that nobody has written: reading them costs nothing.
+func Blank(total int) io.Reader { return io.LimitReader(blank{}, int64(total)) }
+
+type blank struct{}
+
+func (blank) Read(p []byte) (int, error) { return len(p), nil }
+
+// piece is how much is read and written at a time.
+const piece = 64 << 10
+
+// copyPieces is io.Copy without the shortcuts that some readers and writers know.
+func copyPieces(to io.Writer, from io.Reader) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, piece))
+}
+
+// Bulk writes what it reads to a stream of its own and waits until the server has it all. Several may be under way; each then
+// waits for one of the answers.
+func (c *Client) Bulk(ctx context.Context, from io.Reader) error {
 	stream, err := c.conn.OpenUniStreamSync(ctx)
 	if err != nil {
 		return fmt.Errorf("bulk: %w", err)
 	}
 	stream.SetPriority(patient, true)
-	buffer := make([]byte, 64<<10)
-	for sent := 0; sent < total; sent += len(buffer) {
-		if _, err := stream.Write(buffer[:min(len(buffer), total-sent)]); err != nil {
-			return fmt.Errorf("bulk: %w", err)
-		}
+	if _, err := copyPieces(stream, from); err != nil {
+		return fmt.Errorf("bulk: %w", err)
 	}
 	if err := stream.Close(); err != nil {
 		return fmt.Errorf("bulk: %w", err)
@@ -256,7 +281,7 @@ func (c *Client) Bulk(ctx context.Context, total int) error {
 	if err != nil {
 		return fmt.Errorf("bulk: %w", err)
 	}
-	if _, err := io.ReadFull(done, buffer[:1]); err != nil {
+	if _, err := io.ReadFull(done, make([]byte, 1)); err != nil {
 		return fmt.Errorf("bulk: %w", err)
 	}
 	return nil

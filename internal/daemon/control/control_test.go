@@ -367,7 +367,8 @@ func TestWhatMachinesSpoilIsTriedAgainAtOnceAndThenAfterAPause(t *testing.T) {
 	}
 	why, err := w.Explain(w.ctx, w.legs(run.ID)[0].ID)
 	w.must(err)
-	if !slices.Contains(why.Details, "2 attempts were ended by faults of machines; it is offered again in 10s") {
+	if !slices.Contains(why.Details, "2 attempts were ended by faults of machines; it is offered again in 10s") ||
+		why.Summary != "it waits for a runner: pausing before it is offered again; 2 attempts were ended by faults of machines" {
 		t.Errorf("why: %q %q", why.Summary, why.Details)
 	}
 	w.now = w.now.Add(firstPause)

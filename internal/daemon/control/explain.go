@@ -176,6 +176,7 @@ func (c *Control) whyReady(ctx context.Context, w *Why, attempts []store.Attempt
 		w.Details = append(w.Details, fmt.Sprintf("%d older jobs wait as well", e.Ahead))
 	}
 	if until, ok := s.until[w.Job.ID]; ok {
+		w.Summary += "; " + failedBefore(&w.Job.Authority)
 		w.Details = append(w.Details, fmt.Sprintf("%s; it is offered again in %v", failedBefore(&w.Job.Authority), until.Sub(s.now).Round(time.Second)))
 	}
 	return nil

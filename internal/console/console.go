@@ -5,7 +5,9 @@
 package console
 
 import (
+	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -101,9 +103,10 @@ func (p Printer) Show(result any, table func(w io.Writer)) error {
 	if p.JSON {
 		return p.Value(result)
 	}
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	out := bufio.NewWriter(p.Out) // the other writes each cell by itself
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	table(w)
-	return w.Flush()
+	return errors.Join(w.Flush(), out.Flush())
 }
 
 // Value prints a value as indented JSON.

@@ -81,8 +81,9 @@ func (r Record) kill() {
 	_ = unix.Close(fd)
 }
 
-// endRecorded kills every sandbox of which there is a record, and waits for its end. A record that came here with a copy of
-// a state folder names a sandbox of the other's agent, which may be alive and well.
+// endRecorded kills every sandbox of which there is a record, also one whose launcher was killed while it wrote that, and waits
+// for its end. A record that came here with a copy of a state folder names a sandbox of the other's agent, which may be alive
+// and well.
 func endRecorded(ctx context.Context, state string) error {
 	entries, err := os.ReadDir(state)
 	if err != nil {
@@ -93,7 +94,7 @@ func endRecorded(ctx context.Context, state string) error {
 		return err
 	}
 	for _, entry := range entries {
-		if !strings.HasSuffix(entry.Name(), RecordSuffix) {
+		if !strings.HasSuffix(strings.TrimSuffix(entry.Name(), unfinished), RecordSuffix) {
 			continue
 		}
 		path := filepath.Join(state, entry.Name())

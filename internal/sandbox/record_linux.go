@@ -25,6 +25,9 @@ func NewRecord(pid int) (Record, error) {
 	return Record{Boot: strings.TrimSpace(string(boot)), PID: pid, Start: start}, err
 }
 
+// unfinished is behind the name of a record that is being written.
+const unfinished = ".new"
+
 // WriteRecord makes the record the content of a file. It need not outlive the machine.
 func (r Record) WriteRecord(path string) error {
 	place, err := placeOf(filepath.Dir(path))
@@ -36,10 +39,10 @@ func (r Record) WriteRecord(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+	if err := os.WriteFile(path+unfinished, text, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return os.Rename(path+unfinished, path)
 }
 
 // Fill makes the record the content of an open file.

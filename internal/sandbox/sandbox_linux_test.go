@@ -78,25 +78,28 @@ func sleeper(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
+// Its launcher may have been killed between the writing of the record and its name.
 func TestARecordedSandboxIsKilledAndItsRecordRemoved(t *testing.T) {
-	state := t.TempDir()
-	cmd := sleeper(t)
-	r, err := NewRecord(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(state, "7"+RecordSuffix)
-	if err := r.WriteRecord(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := KillLeftovers(t.Context(), state); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("the process ended with %v", err)
-	}
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%v", err)
+	for _, name := range []string{"7" + RecordSuffix, "7" + RecordSuffix + unfinished} {
+		state := t.TempDir()
+		cmd := sleeper(t)
+		r, err := NewRecord(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(state, name)
+		if err := r.WriteRecord(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := KillLeftovers(t.Context(), state); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("%s: the process ended with %v", name, err)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -144,7 +144,12 @@ func (y Yard) own(ctx, force context.Context, o cli.LocalOptions, use func(conte
 	if err := errors.Join(y.enrol(base, client, settings, at), takeOver(base, client, o, begun)); err != nil {
 		return err
 	}
-	working := start(context.WithoutCancel(ctx), "agent", end, func(ctx context.Context) error { return agent.Run(ctx, force, settings) })
+	ended := func(why error) {
+		if force.Err() == nil { // else that was asked for, and who uses it leaves by itself and says more
+			end(why)
+		}
+	}
+	working := start(context.WithoutCancel(ctx), "agent", ended, func(ctx context.Context) error { return agent.Run(ctx, force, settings) })
 	defer func() { err = errors.Join(err, quiet(working.close(), force)) }()
 	select {
 	case why := <-confined:

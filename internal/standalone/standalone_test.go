@@ -8,14 +8,17 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/cli"
 	"github.com/forgeyard/forgeyard/internal/daemon/store"
+	"github.com/forgeyard/forgeyard/internal/disk"
 	"github.com/forgeyard/forgeyard/internal/executor/native"
 	"github.com/forgeyard/forgeyard/internal/executor/process"
 	"github.com/forgeyard/forgeyard/internal/forge"
@@ -133,6 +136,34 @@ func TestALookAsksTheOwnerOfTheFolder(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The agent may end before whoever uses it has heard of the force, and what that says is more than the agent's end.
+func TestWhoIsForcedLeavesByItself(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	force, now := context.WithCancel(t.Context())
+	left := errors.New("left")
+	data := folder(t)
+	err := yard().Run(ctx, force, options(data), func(serving context.Context, _ string) error {
+		interrupt()
+		now()
+		lock, err := os.Open(filepath.Join(data, "agent", "lock"))
+		if err != nil {
+			return err
+		}
+		for disk.Lock(lock) != nil && serving.Err() == nil {
+			runtime.Gosched() // until the agent has let go of its folder
+		}
+		select {
+		case <-serving.Done():
+			t.Errorf("it is not served any more: %v", context.Cause(serving))
+		case <-time.After(100 * time.Millisecond): // which is long for a process that is about to say that
+		}
+		return errors.Join(left, lock.Close())
+	})
+	if !errors.Is(err, left) || err.Error() != left.Error() {
+		t.Errorf("it ended with %v", err)
 	}
 }
 

@@ -285,6 +285,9 @@ func TestWhateverHappensInWhateverOrderAuthorityHolds(t *testing.T) {
 		}
 	})
 	t.Logf("reached: %v", seen)
+	if testing.Short() {
+		return // few histories come not everywhere
+	}
 	for _, state := range []string{"closed", "refused", "accepted", "duplicate", "stale", "not yet", "recovered", "expired"} {
 		if seen[state] == 0 {
 			t.Errorf("no history came to %q", state)

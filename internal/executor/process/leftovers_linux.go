@@ -41,6 +41,9 @@ func (e *Executor) recordPath(attempt string) string {
 	return filepath.Join(e.cfg.State, attempt+recordSuffix)
 }
 
+// unfinished is behind the name of a record that is being written: of a supervisor that has been told nothing yet.
+const unfinished = ".new"
+
 // record notes a supervisor. It need not outlive the machine.
 func (e *Executor) record(attempt forge.AttemptID, p proc) error {
 	boot, err := os.ReadFile(bootFile)
@@ -52,10 +55,10 @@ func (e *Executor) record(attempt forge.AttemptID, p proc) error {
 		return err
 	}
 	path := e.recordPath(attempt.String())
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+	if err := os.WriteFile(path+unfinished, text, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return os.Rename(path+unfinished, path)
 }
 
 // forget removes what is left of an attempt that is over.
@@ -67,11 +70,8 @@ func (e *Executor) forget(attempt forge.AttemptID) {
 }
 
 func (e *Executor) tidy(attempt string) error {
-	err := os.Remove(e.recordPath(attempt))
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, os.RemoveAll(filepath.Join(memoryDir, e.secretsName(attempt))))
+	path := e.recordPath(attempt)
+	return errors.Join(os.RemoveAll(path), os.RemoveAll(path+unfinished), os.RemoveAll(filepath.Join(memoryDir, e.secretsName(attempt))))
 }
 
 // KillLeftovers ends what earlier agents on this state folder have left.
@@ -82,7 +82,7 @@ func (e *Executor) KillLeftovers(ctx context.Context) error {
 	}
 	var attempts []string
 	for _, entry := range entries {
-		attempt, ok := strings.CutSuffix(entry.Name(), recordSuffix)
+		attempt, ok := strings.CutSuffix(strings.TrimSuffix(entry.Name(), unfinished), recordSuffix)
 		if !ok || e.live.Has(attempt) {
 			continue
 		}

@@ -42,6 +42,11 @@ func supervise() int {
 		return 2
 	}
 	return keeper.Keep(os.NewFile(fdAgent, "agent"), func(*keeper.Plan) (keeper.System, <-chan keeper.Exit, error) {
+		// The agent has looked at this process by now, which it may not do any more from here on, where /proc hides what is not
+		// one's own. What is secret comes later.
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return nil, nil, fmt.Errorf("become undumpable: %w", err)
+		}
 		f := family{keeper.NewChildren()}
 		return f, f.Exits(), nil
 	}, nil)
@@ -54,9 +59,6 @@ func becomeSupervisor() error {
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become a subreaper: %w", err)
-	}
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil { // its memory holds secrets
-		return fmt.Errorf("become undumpable: %w", err)
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("limit core dumps: %w", err)

@@ -278,7 +278,7 @@ func TestACancelIsNotHeldUpByATransfer(t *testing.T) {
 	agent, road := s.counted("one", 3)
 	bulk, bulkJob := s.shell("until has go; do sleep 0.1; done; head -c 33554432 /dev/urandom > large", slim, once, keeps("large", "large"))
 	quiet, quietJob := s.shell("echo here; sleep 600", slim, once)
-	loud, loudJob := s.shell("echo here; while :; do echo a line of a log that goes on; done", slim, once)
+	loud, loudJob := s.shell("echo here; while :; do seq 700; sleep 0.05; done", slim, once) // 50 KB a second at most: logs go before objects
 	for _, job := range []string{quietJob, loudJob} {
 		s.said(s.attempt(job, forge.AttemptRunning).ID, "here")
 	}

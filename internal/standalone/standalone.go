@@ -27,6 +27,7 @@ import (
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/cli"
 	"github.com/forgeyard/forgeyard/internal/daemon"
+	"github.com/forgeyard/forgeyard/internal/daemon/store"
 	"github.com/forgeyard/forgeyard/internal/forge"
 	"github.com/forgeyard/forgeyard/internal/program"
 	"github.com/forgeyard/forgeyard/internal/runner"
@@ -72,7 +73,7 @@ func (y Yard) Run(ctx, force context.Context, o cli.LocalOptions, use func(conte
 	if err := program.Guard(); err != nil {
 		o.Log.Warn("jobs may read what this process knows", telemetry.KeyError, err)
 	}
-	err := y.untilOwned(ctx, o.Data, func() error { return y.own(ctx, force, o, use) }, func(endpoint string) error {
+	err := y.untilOwned(ctx, o.Data, func() error { return y.ownUntilDone(ctx, force, o, use) }, func(endpoint string) error {
 		return use(context.WithoutCancel(ctx), endpoint)
 	})
 	if none := (*agent.NoSandbox)(nil); errors.As(err, &none) {
@@ -110,6 +111,36 @@ func (p *part) close() error {
 	p.stop(errDone)
 	<-p.ended
 	return p.err
+}
+
+// ownUntilDone is own, again for whoever has submitted a run while this process was about to stop serving: that was accepted, and
+// has to end.
+func (y Yard) ownUntilDone(ctx, force context.Context, o cli.LocalOptions, use func(context.Context, string) error) error {
+	served := false
+	err := y.own(ctx, force, o, func(serving context.Context, endpoint string) error {
+		served = true
+		return use(serving, endpoint)
+	})
+	for served && ctx.Err() == nil && force.Err() == nil && owed(ctx, o.Data) {
+		if y.own(ctx, force, o, func(context.Context, string) error { return nil }) != nil {
+			break // another process may have become the owner
+		}
+	}
+	return err
+}
+
+// owed reports whether a run in a folder that nobody serves has not ended.
+func owed(ctx context.Context, data string) bool {
+	s, err := store.Open(ctx, filepath.Join(data, "daemon"), store.Options{})
+	if err != nil {
+		return false // another process has it
+	}
+	var left []store.Run
+	err = s.View(ctx, func(v *store.View) (err error) {
+		left, _, err = v.Runs(store.RunFilter{States: []forge.RunState{forge.RunPlanned, forge.RunRunning}, Limit: 1})
+		return err
+	})
+	return errors.Join(err, s.Close()) == nil && len(left) > 0
 }
 
 // own makes this process the owner of the folder for as long as use takes.

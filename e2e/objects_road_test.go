@@ -278,13 +278,14 @@ func TestACancelIsNotHeldUpByATransfer(t *testing.T) {
 	agent, road := s.counted("one", 3)
 	bulk, bulkJob := s.shell("until has go; do sleep 0.1; done; head -c 33554432 /dev/urandom > large", slim, once, keeps("large", "large"))
 	quiet, quietJob := s.shell("echo here; sleep 600", slim, once)
-	loud, loudJob := s.shell("echo here; while :; do seq 700; sleep 0.05; done", slim, once) // 50 KB a second at most: logs go before objects
+	loud, loudJob := s.shell("echo here; until has loud; do sleep 0.1; done; while :; do echo a line of a log that goes on; done", slim, once)
 	for _, job := range []string{quietJob, loudJob} {
 		s.said(s.attempt(job, forge.AttemptRunning).ID, "here")
 	}
 	s.must(road.Set(relay.Settings{Rate: 256 << 10})) // the transfer is one of minutes
 	s.must(writeFile(s.path("go")))
 	s.beyond(agent, "forgeyard_agent_object_sent_bytes_total", 128<<10)
+	s.must(writeFile(s.path("loud"))) // only now: logs go before objects, and may take the whole road
 	for _, c := range []struct {
 		run *api.Run
 		job string

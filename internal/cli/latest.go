@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/forgeyard/forgeyard/internal/api"
+	"github.com/forgeyard/forgeyard/internal/disk"
 )
 
 // latestFile is where the id of the run is kept that was started last in this repository, or "" where there is no place for
@@ -23,7 +24,7 @@ func (a *app) latestFile() string {
 // remember keeps which run was started here. It is a convenience: where it cannot be kept, the latest run of all takes its place.
 func (a *app) remember(run string) {
 	if file := a.latestFile(); file != "" {
-		_ = os.WriteFile(file, []byte(run), 0o600)
+		_ = disk.WriteFile(file, []byte(run), 0o600)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,7 +135,12 @@ func (a *app) bring(ctx context.Context, client *api.Client, request *api.RunReq
 			}
 		}
 		if taken.Facts != nil {
-			addMissing(&spec.Env, knownOf(taken.Facts.Head, taken.Facts.Dirty).Environment())
+			env := map[string]string{}
+			for _, e := range knownOf(taken.Facts.Head, taken.Facts.Dirty).Environment() {
+				env[e.Name] = e.Value
+			}
+			maps.Copy(env, spec.Env) // what the user has set counts
+			spec.Env = env
 		}
 	}
 	return nil
@@ -147,18 +153,6 @@ func knownOf(h git.Head, dirty bool) pipeline.Facts {
 		known.Tag = h.Tags[0]
 	}
 	return known
-}
-
-// addMissing adds variables that the user has not set.
-func addMissing(env *map[string]string, more []forge.EnvVar) {
-	if *env == nil {
-		*env = map[string]string{}
-	}
-	for _, e := range more {
-		if _, set := (*env)[e.Name]; !set {
-			(*env)[e.Name] = e.Value
-		}
-	}
 }
 
 func treeOf(t forge.TreeRef) *api.Tree {

@@ -121,6 +121,7 @@ func (y Yard) ownUntilDone(ctx, force context.Context, o cli.LocalOptions, use f
 		served = true
 		return use(serving, endpoint)
 	})
+	o.Unconfined = nil // it was told
 	for served && ctx.Err() == nil && force.Err() == nil && owed(ctx, o.Data) {
 		if y.own(ctx, force, o, func(context.Context, string) error { return nil }) != nil {
 			break // another process may have become the owner

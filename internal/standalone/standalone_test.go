@@ -1,9 +1,12 @@
 package standalone_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -14,6 +17,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/forgeyard/forgeyard/internal/api"
 	"github.com/forgeyard/forgeyard/internal/cli"
@@ -164,6 +168,55 @@ func TestWhoIsForcedLeavesByItself(t *testing.T) {
 	})
 	if !errors.Is(err, left) || err.Error() != left.Error() {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// A run that is submitted while its owner is about to stop has been accepted, so the owner serves it, too.
+func TestARunThatComesAsTheOwnerStopsIsServedToItsEnd(t *testing.T) {
+	o := options(folder(t))
+	const body = `{"jobs": [{"key": "late", "spec": {"steps": [{"argv": ["true"]}]}}]}`
+	var late errgroup.Group
+	err := yard().Run(t.Context(), context.Background(), o, func(_ context.Context, endpoint string) error {
+		conn, err := net.Dial("unix", strings.TrimPrefix(endpoint, "unix://"))
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(conn, "POST %s/runs HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", api.Base, len(body))
+		answers := bufio.NewReader(conn)
+		if line, failed := answers.ReadString('\n'); failed != nil || !strings.Contains(line, " 100 ") { // it reads what is submitted
+			return errors.Join(fmt.Errorf("the daemon says %q", line), err, failed)
+		}
+		late.Go(func() error {
+			for yard().Find(o.Data) != "" {
+				runtime.Gosched() // until it takes no other request any more
+			}
+			_, err := conn.Write([]byte(body))
+			text, failed := io.ReadAll(answers)
+			if !strings.Contains(string(text), " 201 ") {
+				failed = errors.Join(failed, fmt.Errorf("the daemon says %q", text))
+			}
+			return errors.Join(err, failed, conn.Close())
+		})
+		return nil
+	})
+	if err := errors.Join(err, late.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	endpoint, leave, err := yard().Look(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := api.NewClient(endpoint, api.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := client.Runs(t.Context(), api.RunFilter{}, api.Page{})
+	client.Close()
+	if err := errors.Join(err, leave()); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) != 1 || list.Items[0].State != "Succeeded" {
+		t.Errorf("the run that came late: %+v", list.Items)
 	}
 }
 

@@ -61,8 +61,8 @@ func (w waits) see(now forge.Instant, ready []store.ReadyJob) {
 	for i := range ready {
 		j := &ready[i]
 		there[j.ID] = true
-		if old := w[j.ID]; old == nil || old.free != j.FreeRetries || old.infra != j.Infra || old.ready != j.Changed {
-			w[j.ID] = &wait{since: now, free: j.FreeRetries, infra: j.Infra, ready: j.Changed}
+		if old := w[j.ID]; old == nil || old.free != j.FreeRetries || old.infra != j.InfraRetries || old.ready != j.Changed {
+			w[j.ID] = &wait{since: now, free: j.FreeRetries, infra: j.InfraRetries, ready: j.Changed}
 		}
 	}
 	for id := range w {

@@ -158,16 +158,16 @@ type OpenLease struct {
 
 // ReadyJob is a job that waits for a runner, as the scheduler needs it. Its Need comes from the bytes of its spec.
 type ReadyJob struct {
-	ID          forge.JobID
-	Run         forge.RunID
-	Project     forge.ProjectName
-	Trust       forge.TrustClass
-	Sequence    uint64
-	Spec        forge.JobSpecID
-	FreeRetries uint32
-	Infra       uint32           // retries that faults of machines have used up
-	Changed     forge.WallTime   // when it became ready again
-	Refused     []forge.RunnerID // that refused an attempt of it
+	ID           forge.JobID
+	Run          forge.RunID
+	Project      forge.ProjectName
+	Trust        forge.TrustClass
+	Sequence     uint64
+	Spec         forge.JobSpecID
+	FreeRetries  uint32
+	InfraRetries uint32           // that faults of machines have used up
+	Changed      forge.WallTime   // when it became ready again
+	Refused      []forge.RunnerID // that refused an attempt of it
 }
 
 // Token is an enrolment token. Only the hash of its secret is stored.

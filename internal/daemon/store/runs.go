@@ -142,7 +142,7 @@ func (v *View) Ready(limit int) ([]ReadyJob, error) {
 		ORDER BY j.run_seq, j.position LIMIT ?`, func(j *ReadyJob) []any {
 		return []any{
 			id(&j.ID.ULID), id(&j.Run.ULID), &j.Project, num(&j.Trust), num(&j.Sequence), specID(&j.Spec), num(&j.FreeRetries),
-			num(&j.Infra), num(&j.Changed),
+			num(&j.InfraRetries), num(&j.Changed),
 		}
 	}, int64(limit))
 	if err != nil {

@@ -36,6 +36,7 @@ type jobOptions struct {
 	retryInfra uint8
 	detach     bool
 	raw        bool
+	key        string // of the submission
 	local      localFlags
 	source     sourceFlags
 }
@@ -203,6 +204,7 @@ func (o jobOptions) resources() (*api.Resources, error) {
 
 // run submits to the daemon that was named, to the one that owns this user's folder, or to one in this process.
 func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) error {
+	o.key = rand.Text()
 	client, err := a.connect()
 	if err != nil {
 		return err
@@ -217,6 +219,30 @@ func (a *app) run(ctx context.Context, request *api.RunRequest, o jobOptions) er
 	if err != nil {
 		return err
 	}
+	for try := 1; ; try++ {
+		err := a.runHere(ctx, data, request, o)
+		if left := (*ownerLeft)(nil); try == submitTries || !errors.As(err, &left) {
+			return err
+		}
+	}
+}
+
+// ownerLeft is the error of a submission to another process of this machine that was about to stop, and has not said that it took
+// it. It may be repeated, with the same key.
+type ownerLeft struct{ error }
+
+func (e *ownerLeft) Unwrap() error { return e.error }
+
+// notTaken is the error of a submission that was not accepted.
+func (a *app) notTaken(err error) error {
+	if a.here && !a.own && isCode(err, api.CodeUnreachable, api.CodeUnavailable, api.CodeUnknownOutcome) {
+		return &ownerLeft{err}
+	}
+	return err
+}
+
+// runHere submits to the process that owns this user's folder, or becomes that.
+func (a *app) runHere(ctx context.Context, data string, request *api.RunRequest, o jobOptions) error {
 	if endpoint := a.env.Local.Find(data); endpoint != "" {
 		return a.submitTo(ctx, context.WithoutCancel(ctx), endpoint, request, o, true)
 	}
@@ -260,7 +286,7 @@ func (a *app) submitTo(ctx, serving context.Context, endpoint string, request *a
 	a.here = true
 	if others {
 		if err := a.fit(ctx, client, request, &o); err != nil {
-			return err
+			return a.notTaken(err)
 		}
 	}
 	return a.submit(ctx, serving, client, request, o)
@@ -269,11 +295,11 @@ func (a *app) submitTo(ctx, serving context.Context, endpoint string, request *a
 // submit starts a run and follows it. The end of ctx is the user's interrupt, that of serving the daemon's.
 func (a *app) submit(ctx, serving context.Context, client *api.Client, request *api.RunRequest, o jobOptions) error {
 	if err := a.bring(ctx, client, request, &o.source); err != nil {
-		return err
+		return a.notTaken(err)
 	}
-	run, err := submitOnce(ctx, client, request)
+	run, err := submitOnce(ctx, client, request, o.key)
 	if err != nil {
-		return err
+		return a.notTaken(err)
 	}
 	a.remember(run.ID)
 	if o.detach {
@@ -296,8 +322,7 @@ func (a *app) submit(ctx, serving context.Context, client *api.Client, request *
 const submitTries = 3
 
 // submitOnce starts a run once, also where an answer is lost: the key makes repetitions harmless.
-func submitOnce(ctx context.Context, client *api.Client, request *api.RunRequest) (*api.Run, error) {
-	key := rand.Text()
+func submitOnce(ctx context.Context, client *api.Client, request *api.RunRequest, key string) (*api.Run, error) {
 	for try := 1; ; try++ {
 		run, err := client.Submit(ctx, request, key)
 		if err == nil || try == submitTries || !isCode(err, api.CodeUnknownOutcome, api.CodeUnavailable) {

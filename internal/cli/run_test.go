@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -336,4 +337,56 @@ func TestASecondCommandAsksTheOwnerOfTheFolder(t *testing.T) {
 	w.local = nobody{endpoint: f.server.URL}
 	w.run("run", "--", "make").want(t, 0, "", "run Succeeded")
 	w.run("up").want(t, 1, "", "another process serves")
+}
+
+// leaving is a local whose folder has an owner at the first look, who is about to stop.
+type leaving struct {
+	local
+	owner *string
+}
+
+func (l leaving) Find(string) string {
+	owner := *l.owner
+	*l.owner = ""
+	return owner
+}
+
+func TestWhoseOwnerStopsMeanwhileBecomesTheOwner(t *testing.T) {
+	for name, stops := range map[string]func(owner *fake, keys *[]string){
+		"before it is asked": func(owner *fake, _ *[]string) { owner.server.Close() },
+		"instead of an answer": func(owner *fake, keys *[]string) {
+			owner.serve("POST /runs", func(_ http.ResponseWriter, r *http.Request) {
+				*keys = append(*keys, r.Header.Get(api.HeaderIdempotencyKey))
+				panic(http.ErrAbortHandler) // which closes the connection
+			})
+		},
+		"and takes nothing any more": func(owner *fake, keys *[]string) {
+			owner.serve("POST /runs", func(w http.ResponseWriter, r *http.Request) {
+				*keys = append(*keys, r.Header.Get(api.HeaderIdempotencyKey))
+				refuse(w, api.NewProblem(api.CodeUnavailable, "it stops"))
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var keys []string
+			owner := newFake(t)
+			owner.story("Succeeded", 0)
+			stops(owner, &keys)
+			f := newFake(t)
+			f.story("Succeeded", 0)
+			taken := f.answers["POST /runs"]
+			f.serve("POST /runs", func(w http.ResponseWriter, r *http.Request) {
+				keys = append(keys, r.Header.Get(api.HeaderIdempotencyKey))
+				taken(w, r)
+			})
+			w := newWorld(t)
+			var o cli.LocalOptions
+			var live bool
+			w.local = leaving{local{f.server.URL, &o, &live, false}, &owner.server.URL}
+			w.run("run", "--", "make").want(t, 0, "", "run Succeeded")
+			if len(slices.Compact(keys)) != 1 {
+				t.Errorf("submitted with the keys %q", keys)
+			}
+		})
+	}
 }

@@ -128,7 +128,7 @@ func (a *app) bring(ctx context.Context, client *api.Client, request *api.RunReq
 	}
 	for i := range request.Jobs {
 		spec := &request.Jobs[i].Spec
-		spec.Inputs = append(spec.Inputs, api.Input{Mount: forge.SourceDir, Mode: s.mode, Tree: *treeOf(source)})
+		spec.Inputs = []api.Input{{Mount: forge.SourceDir, Mode: s.mode, Tree: *treeOf(source)}} // a command has no others
 		for k := range spec.Steps {
 			if spec.Steps[k].Dir == "" && taken.Within != "" {
 				spec.Steps[k].Dir = forge.SourceDir + "/" + taken.Within

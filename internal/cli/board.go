@@ -143,7 +143,8 @@ func (b *board) look(ctx context.Context) error {
 // see tells of a job that has come into another state.
 func (b *board) see(j *api.Job) {
 	if known := b.jobs[j.ID]; known != nil && known.State == j.State && len(known.AllAttempts) > len(j.AllAttempts) {
-		return // it was seen closer
+		known.Allowed = j.Allowed // which is found out later than its end
+		j = known                 // it was seen closer
 	}
 	b.jobs[j.ID] = j
 	b.row(j)
